@@ -1,0 +1,39 @@
+"""Everything mosstalk raises on purpose.
+
+    MosstalkError            exit status 1
+    ├── UsageError           exit status 2: an argument, a text, a name
+    ├── AudioError           a clip that cannot be read or used
+    ├── CheckpointError      model files that are missing, damaged or not what they should be
+    ├── DownloadError        a model that could not be fetched
+    └── OutputError          a result that could not be written or played
+
+A message names the thing, the value and the way out, in one line.
+"""
+
+
+class MosstalkError(Exception):
+    """Base of all errors that a user can cause and mend."""
+
+    exit_status = 1
+
+
+class UsageError(MosstalkError):
+    """An argument, a text or a name that cannot be used as given."""
+
+    exit_status = 2
+
+
+class AudioError(MosstalkError):
+    """A recording that cannot be read, or cannot serve as a reference."""
+
+
+class CheckpointError(MosstalkError):
+    """Model files that are missing, damaged, or of an unknown kind."""
+
+
+class DownloadError(MosstalkError):
+    """A model could not be fetched."""
+
+
+class OutputError(MosstalkError):
+    """Audio could not be written or played."""
