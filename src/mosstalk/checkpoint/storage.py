@@ -4,6 +4,7 @@ Every storage type is a set of float32 values with a packing. The compute backen
 values, so what is computed with a packed tensor equals what is computed with `to_float32` of it.
 """
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,9 +80,7 @@ def from_float32(name: str, values: NDArray[np.float32], storage: StorageType) -
         limit = np.finfo(np.float16).max
         data: NDArray[np.generic] = values.clip(-limit, limit).astype(np.float16)
     elif storage is StorageType.BF16:
-        bits = values.view(np.uint32)
-        # Round to nearest, ties to even: add half of what is dropped, less one where even.
-        data = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        data = _round_to_bf16(values)
     elif storage is StorageType.Q8_0:
         data = _quantize_q8_0(values)
     else:
@@ -96,6 +95,24 @@ def convert(tensor: StoredTensor, storage: StorageType) -> StoredTensor:
     return from_float32(tensor.name, tensor.to_float32(), storage)
 
 
+def packed_bytes(shape: tuple[int, ...], storage: StorageType) -> int:
+    """Bytes that a tensor of `shape` takes; for q8_0 its last axis must be whole blocks."""
+    count = math.prod(shape)
+    if storage is StorageType.Q8_0:
+        return count // Q8_BLOCK_LEN * Q8_BLOCK_BYTES
+    return count * (4 if storage is StorageType.F32 else 2)
+
+
+def _round_to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """The upper half of each float32, rounded to nearest with ties to even; NaN stays NaN."""
+    bits = values.view(np.uint32)
+    # Add half of what is dropped, less one where the kept part is even.
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    # Rounding up could turn a NaN into an infinity: keep its upper half, made quiet.
+    quiet = (bits >> 16).astype(np.uint16) | np.uint16(0x40)
+    return np.where(np.isnan(values), quiet, rounded)
+
+
 def _quantize_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Blocks of 32 values: scale max|x| / 127 as f16, then round(x / scale) to int8."""
     blocks = values.reshape(-1, Q8_BLOCK_LEN)
@@ -103,8 +120,9 @@ def _quantize_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
     packed = np.empty((len(blocks), Q8_BLOCK_BYTES), np.uint8)
     packed[:, :2] = scales.astype(np.float16).view(np.uint8)
-    # GGUF rounds halves away from zero.
+    # GGUF rounds halves away from zero. Adding 0.5 first would lift 0.49999997 to 1.
     scaled = blocks * inverse
-    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
+    whole = np.trunc(scaled)
+    rounded = whole + np.trunc(2 * (scaled - whole))
     packed[:, 2:] = rounded.astype(np.int8).view(np.uint8)
     return packed.reshape(-1, values.shape[-1] // Q8_BLOCK_LEN * Q8_BLOCK_BYTES)
