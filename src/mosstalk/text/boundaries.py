@@ -10,7 +10,7 @@ _SENTENCE_MARKS = frozenset(".!?。！？；;")
 _CLAUSE_MARKS = frozenset(",，、；;：:")
 _CLOSERS = frozenset("\"'”’)]}）】》」』")
 _ASCII_MARKS = frozenset(".!?;,:")
-_WORD_SYMBOLS = frozenset("/\\_-~%&=#@+")  # after a mark: the middle of an address or a path
+_WORD_SYMBOLS = frozenset("/\\_%&=#@+")  # after a mark: the middle of an address or a path
 
 _CJK = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\u3040-\u30ff\uac00-\ud7af]")
 _UNSPACED = re.compile(
@@ -20,12 +20,12 @@ _UNSPACED = re.compile(
 _ABBREVIATION_REACH = 16  # characters looked at before a full stop
 _LAST_WORD = re.compile(r"[^\W_][\w.]*\Z")
 _DOTTED_LETTERS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms mx dr prof st jr sr sra gen col maj capt lt sgt cmdr rev hon sen gov pres mt ft"
-    " vs etc cf viz approx dept est inc ltd co corp bros ave blvd"
-    " jan feb apr aug sept oct nov bzw usw vgl ca nr mme mlle".split()
+_ABBREVIATION = re.compile(
+    "mr|mrs|ms|mx|dr|prof|st|jr|sra?|gen|col|maj|capt|lt|sgt|cmdr|rev|hon|sen|gov|pres|mt|ft"
+    "|vs|etc|cf|viz|approx|dept|est|inc|ltd|co|corp|bros|ave|blvd"
+    "|jan|feb|apr|aug|sept|oct|nov|bzw|usw|vgl|ca|nr|mme|mlle"
 )
-_BEFORE_NUMBER = frozenset("no nos fig figs vol p pp ch sec art eq ver".split())
+_BEFORE_NUMBER = re.compile("nos?|figs?|vol|pp|ch|sec|art|eq|ver")
 
 
 def has_cjk(text: str) -> bool:
@@ -96,4 +96,5 @@ def _is_abbreviation(text: str, position: int) -> bool:
     if _DOTTED_LETTERS.fullmatch(word.group()):
         return not ends_sentence(rest[0]) and rest[0] not in _CLOSERS
     folded = word.group().lower()
-    return folded in _ABBREVIATIONS or (folded in _BEFORE_NUMBER and rest[0].isdigit())
+    numbers = _BEFORE_NUMBER.fullmatch(folded) is not None and rest[0].isdigit()
+    return numbers or _ABBREVIATION.fullmatch(folded) is not None
