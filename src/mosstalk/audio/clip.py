@@ -24,7 +24,7 @@ class AudioClip:
     @property
     def seconds(self) -> float:
         """The length of the recording."""
-        return self.samples.shape[1] / self.sample_rate
+        return float(self.samples.shape[1] / self.sample_rate)
 
     def write(self, out: str | Path) -> None:
         """Write the recording to a `.wav` or `.flac` file, or with "-" to standard output.

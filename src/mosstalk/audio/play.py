@@ -40,11 +40,9 @@ def open_player(sample_rate: int, num_channels: int) -> AudioWriter:
         program = shutil.which(name)
         if program is not None:
             options = arguments.format(r=sample_rate, c=num_channels).split()
-            header = wav_header(sample_rate, num_channels, None)
-            player = _PipePlayer([program, *options], num_channels)
-            if name in _WAV_PIPE_PLAYERS:
-                player.feed(header)
-            return player
+            wants_wav = name in _WAV_PIPE_PLAYERS
+            header = wav_header(sample_rate, num_channels, None) if wants_wav else b""
+            return _PipePlayer([program, *options], header, num_channels)
     program = shutil.which(_FILE_PLAYER)
     if program is not None:
         return _FilePlayer(program, sample_rate, num_channels)
@@ -57,8 +55,9 @@ def open_player(sample_rate: int, num_channels: int) -> AudioWriter:
 class _PipePlayer(AudioWriter):
     """A player program that is fed through its standard input."""
 
-    def __init__(self, command: list[str], num_channels: int) -> None:
+    def __init__(self, command: list[str], header: bytes, num_channels: int) -> None:
         super().__init__(num_channels)
+        self._header = header
         self._name = Path(command[0]).name
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         try:
@@ -72,17 +71,14 @@ class _PipePlayer(AudioWriter):
             self._complaints.close()
             raise OutputError(f"cannot start {command[0]}: {error.strerror}") from error
 
-    def feed(self, data: bytes) -> None:
-        """Give the program more bytes to play."""
+    def _put(self, frames: NDArray[np.int16]) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(data)
+            self._process.stdin.write(self._header + frames.tobytes())
             self._process.stdin.flush()
         except OSError:
             self._raise_failure()
-
-    def _put(self, frames: NDArray[np.int16]) -> None:
-        self.feed(frames.tobytes())
+        self._header = b""
 
     def _finish(self) -> None:
         self._close_pipe()

@@ -77,5 +77,5 @@ def _to_channels(samples: NDArray[np.float32], num_channels: int) -> NDArray[np.
     if samples.shape[0] == num_channels:
         return np.ascontiguousarray(samples)
     if num_channels == 1:
-        return samples.mean(axis=0, keepdims=True, dtype=np.float32)
+        return ((samples[:1] + samples[1:]) / 2).astype(np.float32)
     return np.repeat(samples, num_channels, axis=0)

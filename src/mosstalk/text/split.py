@@ -18,7 +18,7 @@ _SHORT_CHUNK_WORDS = 4
 _SHORT_CHUNK_PAUSE_SECONDS = 0.40
 _PAUSE_SECONDS = 0.24
 _LOOK_BACK_CHARS = 24
-_FIRST_WINDOW_CHARS = 256  # far less than most texts, more than most chunks
+_FIRST_WINDOW_CHARS = 32  # then doubled until it is too long
 
 CountTokens = Callable[[str], int]
 Span = tuple[int, int]
