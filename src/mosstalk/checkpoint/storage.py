@@ -73,7 +73,8 @@ def from_float32(name: str, values: NDArray[np.float32], storage: StorageType) -
 
     q8_0 needs a last axis that is a multiple of 32; other tensors are kept as f16 then.
     """
-    values = np.ascontiguousarray(values, dtype=np.float32)
+    # order="C" and not ascontiguousarray, which would give a scalar an axis.
+    values = np.asarray(values, np.float32, order="C")
     if storage is StorageType.Q8_0 and (values.ndim == 0 or values.shape[-1] % Q8_BLOCK_LEN):
         storage = StorageType.F16
     if storage is StorageType.F16:
