@@ -1,0 +1,1 @@
+"""Programs over a small op table, and the backends that run them."""

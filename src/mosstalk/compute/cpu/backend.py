@@ -1,0 +1,155 @@
+"""Runs programs with the native kernels: translation of the op table, and threads."""
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.checkpoint.storage import StorageType, StoredTensor
+from mosstalk.compute import ops
+from mosstalk.compute.cpu import _native
+from mosstalk.compute.ops import Buffer, GeluKind, Op, RopePairs, Weight
+from mosstalk.compute.program import Program
+from mosstalk.compute.state import State
+
+# In the order of `enum class Kind` in native/program.hpp.
+_KINDS: tuple[type[Op], ...] = (
+    ops.Embed,
+    ops.Gather,
+    ops.Linear,
+    ops.LayerNorm,
+    ops.RmsNorm,
+    ops.Rope,
+    ops.CacheWrite,
+    ops.Attention,
+    ops.Gelu,
+    ops.SiluGate,
+    ops.Add,
+    ops.PatchUp,
+    ops.PatchDown,
+    ops.Argmax,
+    ops.Sample,
+)
+_STORAGES = (StorageType.F32, StorageType.F16, StorageType.BF16, StorageType.Q8_0)
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, without hyper-threads where the system tells."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    count = len(allowed) if allowed is not None else os.cpu_count() or 1
+    siblings = set()
+    for cpu in allowed or ():
+        path = f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        try:
+            with open(path, encoding="ascii") as file:
+                siblings.add(file.read())
+        except OSError:
+            return count
+    return len(siblings) or count
+
+
+def default_threads() -> int:
+    """Physical cores less one, at least 1 and at most 4."""
+    return min(4, max(1, physical_cores() - 1))
+
+
+class CpuBackend:
+    """The kernels of this processor and a pool of `threads` threads (default_threads() if 0).
+
+    `kernels` names an instruction set ("avx512", "avx2", "neon", "plain") for tests; the best
+    one otherwise.
+    """
+
+    name = "cpu"
+
+    def __init__(self, threads: int = 0, kernels: str = "") -> None:
+        self.threads = threads or default_threads()
+        self.kernels = _native.kernels(kernels)
+        self.pool = _native.Pool(self.threads)
+
+    def build(self, program: Program) -> "CpuProgram":
+        return CpuProgram(program, self)
+
+
+class CpuProgram:
+    """A program handed to the native code."""
+
+    def __init__(self, program: Program, backend: CpuBackend) -> None:
+        self.program = program
+        self._native = _native.Program(program.max_rows, backend.pool, backend.kernels)
+        for buffer in program.buffers:
+            self._native.add_buffer(buffer.width, buffer.multiple, buffer.is_int)
+        self._held = [_bytes_of(tensor) for tensor in program.weights]
+        for tensor, data in zip(program.weights, self._held, strict=True):
+            rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
+            storage = _STORAGES.index(tensor.storage)
+            self._native.add_weight(data, rows, tensor.shape[-1], storage)
+        for op in program.ops:
+            self._native.add_op(_KINDS.index(type(op)), *_encode(op))
+        self._arrays = [self._native.buffer(i) for i in range(len(program.buffers))]
+
+    def array(self, buffer: Buffer) -> NDArray[Any]:
+        """The memory of a buffer, [max_rows * multiple, width]."""
+        array: NDArray[Any] = self._arrays[buffer.index]
+        return array
+
+    def run(self, rows: int, state: State | None = None) -> None:
+        """Run all ops over the first `rows` rows."""
+        self._native.run(rows, None if state is None else _native_state(state))
+
+
+def _bytes_of(tensor: StoredTensor) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8)
+
+
+def _native_state(state: State) -> Any:
+    if state.native is None:
+        state.native = _native.State()
+        for keys, values in zip(state.keys, state.values, strict=True):
+            state.native.add_cache(keys, values)
+        for seen in state.seen:
+            state.native.add_seen(seen)
+    return state.native
+
+
+def _index(item: Buffer | Weight | None) -> int:
+    return -1 if item is None else item.index
+
+
+def _encode(op: Op) -> tuple[list[int], list[float]]:
+    """The numbers of an op in the order that native/program.cpp reads them."""
+    match op:
+        case ops.Embed(out, ids, first_column, tables, concat):
+            return [out.index, ids.index, first_column, concat, *(t.index for t in tables)], []
+        case ops.Gather(out, x, index):
+            return [out.index, x.index, index.index], []
+        case ops.Linear(out, x, weight, bias):
+            return [out.index, x.index, weight.index, _index(bias)], []
+        case ops.LayerNorm(out, x, weight, bias, eps):
+            return [out.index, x.index, weight.index, bias.index], [eps]
+        case ops.RmsNorm(out, x, weight, group, eps):
+            return [out.index, x.index, weight.index, group], [eps]
+        case ops.Rope(x, turns, first_column, heads, head_dim, pairs):
+            interleaved = pairs is RopePairs.INTERLEAVED
+            return [x.index, turns.index, first_column, heads, head_dim, interleaved], []
+        case ops.CacheWrite(x, key_column, value_column, cache, positions, streams):
+            where = [key_column, value_column, cache, positions.index, streams.index]
+            return [x.index, *where], []
+        case ops.Attention():
+            buffers = [op.out.index, op.q.index, op.first_column, op.cache]
+            rows = [op.positions.index, op.streams.index]
+            return [*buffers, *rows, op.heads, op.head_dim, op.window], [op.scale]
+        case ops.Gelu(out, x, kind):
+            return [out.index, x.index, kind is GeluKind.TANH], []
+        case ops.SiluGate(out, x):
+            return [out.index, x.index], []
+        case ops.Add(out, a, b, scale, factor):
+            return [out.index, a.index, b.index, _index(scale)], [factor]
+        case ops.PatchUp(out, x, patch) | ops.PatchDown(out, x, patch):
+            return [out.index, x.index, patch], []
+        case ops.Argmax(out, column, x):
+            return [out.index, column, x.index], []
+        case ops.Sample():
+            inputs = [op.logits.index, op.params.index, op.uniforms.index, op.streams.index]
+            return [op.out.index, op.column, *inputs, op.seen], []

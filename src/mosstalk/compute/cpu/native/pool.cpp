@@ -1,0 +1,86 @@
+#include "pool.hpp"
+
+#include <chrono>
+
+#if defined(MOSSTALK_X86)
+#include <immintrin.h>
+#endif
+
+namespace mosstalk {
+
+namespace {
+
+void pause() {
+#if defined(MOSSTALK_X86)
+    _mm_pause();
+#elif defined(MOSSTALK_ARM) && defined(__GNUC__)
+    asm volatile("yield");
+#endif
+}
+
+constexpr auto kSpin = std::chrono::microseconds(60);
+
+// Until `value` is no longer `old`: spin, then sleep.
+void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
+    const auto until = std::chrono::steady_clock::now() + kSpin;
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (value.load(std::memory_order_acquire) != old) return;
+            pause();
+        }
+    } while (std::chrono::steady_clock::now() < until);
+    while (value.load(std::memory_order_acquire) == old)
+        value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+Pool::Pool(int num_threads) {
+    for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+}
+
+Pool::~Pool() {
+    stop_ = true;
+    round_.fetch_add(1);
+    round_.notify_all();
+    for (auto& thread : threads_) thread.join();
+}
+
+void Pool::run(size_t count, const std::function<void(size_t, int)>& task) {
+    if (threads_.empty() || count <= 1) {
+        for (size_t i = 0; i < count; ++i) task(i, 0);
+        return;
+    }
+    task_ = &task;
+    const uint64_t round = round_.load(std::memory_order_relaxed) + 1;
+    count_ = static_cast<uint32_t>(count);
+    left_.store(count_, std::memory_order_relaxed);
+    open_.store(round << 32 | count_, std::memory_order_release);
+    round_.store(static_cast<uint32_t>(round), std::memory_order_release);
+    round_.notify_all();
+    take_tasks(round, 0);
+    for (uint32_t left; (left = left_.load(std::memory_order_acquire));) wait_while(left_, left);
+}
+
+void Pool::take_tasks(uint64_t round, int thread) {
+    uint64_t open = open_.load(std::memory_order_acquire);
+    while (open >> 32 == (round & 0xffffffffu) && static_cast<uint32_t>(open)) {
+        if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
+        // A task is taken: until it is done the round cannot end, and task_ and count_ hold.
+        (*task_)(count_ - static_cast<uint32_t>(open), thread);
+        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
+        open = open_.load(std::memory_order_acquire);
+    }
+}
+
+void Pool::work(int thread) {
+    uint32_t seen = 0;
+    while (true) {
+        wait_while(round_, seen);
+        seen = round_.load(std::memory_order_acquire);
+        if (stop_.load()) return;
+        take_tasks(seen, thread);
+    }
+}
+
+}  // namespace mosstalk

@@ -1,0 +1,127 @@
+"""What a stream remembers between runs: K/V caches and sets of seen ids, as a value.
+
+A `State` is made by its owner, passed to each run, and can be forked, truncated and saved. It
+may hold several streams, which a program then advances together. Arrays are in host memory;
+they are the memory that the reference and cpu backends compute on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpec:
+    """One attention layer's cache."""
+
+    heads: int
+    head_dim: int
+    window: int = 0  # positions that a query sees; 0: all
+    multiple: int = 1  # positions for each row of a call
+    fixed_len: int = 0  # a scratch cache of this length, rewritten from 0; 0: grows with the rows
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpec:
+    """What a model keeps for a stream."""
+
+    caches: tuple[CacheSpec, ...]
+    seen_sizes: tuple[int, ...] = ()  # number of ids of each set
+    max_rows: int = 1  # largest call of any program on it
+
+
+class State:
+    """K/V caches and seen-id sets of `num_streams` streams for up to `capacity` rows each.
+
+    Position p of a cache lies at p modulo its length, so a windowed cache needs only its window
+    and one call more. `lengths[s]` is the number of rows that stream s holds; programs do not
+    change it, their caller does.
+    """
+
+    def __init__(self, spec: StateSpec, capacity: int, num_streams: int = 1) -> None:
+        self.spec = spec
+        self.capacity = capacity
+        self.num_streams = num_streams
+        self.lengths = [0] * num_streams
+        self.keys: list[NDArray[np.float32]] = []  # [streams, heads, head_dim, length]
+        self.values: list[NDArray[np.float32]] = []  # [streams, heads, length, head_dim]
+        for cache in spec.caches:
+            length = cache_len(cache, capacity, spec.max_rows)
+            keys = (num_streams, cache.heads, cache.head_dim, length)
+            self.keys.append(np.zeros(keys, np.float32))
+            self.values.append(np.zeros((*keys[:2], length, cache.head_dim), np.float32))
+        self.seen = [np.zeros((num_streams, size), np.uint8) for size in spec.seen_sizes]
+        self.native: Any = None  # a backend's handle on these arrays, made at first use
+
+    def reset(self, stream: int = 0) -> None:
+        """Forget everything of one stream."""
+        self.lengths[stream] = 0
+        self.forget_seen(stream)
+
+    def forget_seen(self, stream: int = 0) -> None:
+        for seen in self.seen:
+            seen[stream] = 0
+
+    def truncate(self, length: int, stream: int = 0) -> None:
+        """Keep the first `length` rows; only where no window has dropped any."""
+        if not 0 <= length <= self.lengths[stream]:
+            raise ValueError(f"cannot keep {length} of {self.lengths[stream]} cached rows")
+        if length < self.lengths[stream] and any(c.window for c in self.spec.caches):
+            raise ValueError("a windowed cache cannot be truncated")
+        self.lengths[stream] = length
+
+    def fork(self, capacity: int | None = None, stream: int = 0) -> "State":
+        """A copy of one stream, with room for `capacity` rows (default: as many as here)."""
+        copy = State(self.spec, capacity or self.capacity)
+        length = self.lengths[stream]
+        if length > copy.capacity:
+            raise ValueError(f"{length} cached rows do not fit in {copy.capacity}")
+        copy.lengths[0] = length
+        for i, cache in enumerate(self.spec.caches):
+            if cache.window and copy.capacity != self.capacity:
+                raise ValueError("a windowed cache keeps its capacity")
+            used = self.keys[i].shape[-1]
+            if not cache.window and not cache.fixed_len:
+                used = length * cache.multiple
+            copy.keys[i][0, :, :, :used] = self.keys[i][stream, :, :, :used]
+            copy.values[i][0, :, :used] = self.values[i][stream, :, :used]
+        for theirs, ours in zip(copy.seen, self.seen, strict=True):
+            theirs[0] = ours[stream]
+        return copy
+
+    def save(self, stream: int = 0) -> dict[str, NDArray[Any]]:
+        """One stream as named arrays; `load` makes a state of them again."""
+        arrays: dict[str, NDArray[Any]] = {
+            "length": np.array(self.lengths[stream]),
+            "capacity": np.array(self.capacity),
+        }
+        for i in range(len(self.spec.caches)):
+            arrays[f"keys.{i}"] = self.keys[i][stream].copy()
+            arrays[f"values.{i}"] = self.values[i][stream].copy()
+        for i, seen in enumerate(self.seen):
+            arrays[f"seen.{i}"] = seen[stream].copy()
+        return arrays
+
+    @classmethod
+    def load(cls, spec: StateSpec, arrays: Mapping[str, NDArray[Any]]) -> "State":
+        state = cls(spec, int(arrays["capacity"]))
+        state.lengths[0] = int(arrays["length"])
+        for i in range(len(spec.caches)):
+            state.keys[i][0] = arrays[f"keys.{i}"]
+            state.values[i][0] = arrays[f"values.{i}"]
+        for i, seen in enumerate(state.seen):
+            seen[0] = arrays[f"seen.{i}"]
+        return state
+
+
+def cache_len(cache: CacheSpec, capacity: int, max_rows: int) -> int:
+    """Positions that a cache must hold."""
+    if cache.fixed_len:
+        return cache.fixed_len
+    length = capacity * cache.multiple
+    if cache.window:
+        length = min(length, cache.window + max_rows * cache.multiple - 1)
+    return length
