@@ -202,6 +202,11 @@ class _FlacFile(AudioWriter):
         self._check()
 
     def _finish(self) -> None:
+        if self._encoder.frames == 0:  # libsndfile would leave a file without a header
+            raise OutputError(
+                f"cannot write {self._target.path}: there is no audio, "
+                "and FLAC cannot hold none; write .wav instead"
+            )
         self._encoder.close()
         self._check()
         self._target.commit()
