@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.audio.write import open_writer
+from mosstalk.errors import AudioError
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,22 @@ class AudioClip:
     Attributes:
         samples: float32 [channels, n], nominally in [-1, 1].
         sample_rate: samples per second and channel.
+
+    Raises:
+        AudioError: the samples are of another form, or the rate is not positive.
     """
 
     samples: NDArray[np.float32]
     sample_rate: int
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 2 or self.samples.dtype != np.float32:
+            raise AudioError(
+                f"a clip takes float32 samples [channels, n], not {self.samples.dtype} "
+                f"{list(self.samples.shape)}; convert them"
+            )
+        if self.sample_rate <= 0:
+            raise AudioError(f"a clip's sample rate cannot be {self.sample_rate}; give it in Hz")
 
     @property
     def seconds(self) -> float:

@@ -45,7 +45,7 @@ def prepare_reference(
         frame_len: samples per channel of one codec frame.
 
     Raises:
-        AudioError: the recording is shorter than one frame, or silent.
+        AudioError: the recording is shorter than one frame, silent, or not all numbers.
     """
     warnings = []
     samples = clip.samples
@@ -63,6 +63,8 @@ def prepare_reference(
             f"the reference is {clip.seconds:.3f} s long; "
             f"at least {frame_len / sample_rate:.3f} s are needed, best are 5 s or more"
         )
+    if not np.isfinite(samples).all():
+        raise AudioError("the reference holds values that are not numbers; export it again")
     if np.abs(samples).max() < _SILENT_PEAK:
         raise AudioError("the reference is silent (peak below -60 dB); record it again, louder")
     if clip.seconds < _SHORT_SECONDS:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mosstalk.audio.clip import AudioClip
 from mosstalk.audio.read import read_clip
@@ -92,3 +93,23 @@ def test_reference_that_is_long_is_cut_with_a_warning() -> None:
     assert prepared.samples.shape == (2, 30 * RATE)
     assert prepared.warnings == ("the reference is 31.0 s long; its first 30 s are used",)
     assert prepare_reference(clip, RATE, 2, FRAME, 2.0).samples.shape == (2, 2 * RATE)
+
+
+def test_reference_of_values_that_are_not_numbers_is_rejected() -> None:
+    clip = noise(2, RATE)
+    clip.samples[0, 5] = np.nan
+    with pytest.raises(AudioError, match="not numbers"):
+        prepare_reference(clip, RATE, 2, FRAME)
+
+
+@pytest.mark.parametrize(
+    ("samples", "sample_rate"),
+    [
+        (np.zeros(10, np.float32), RATE),
+        (np.zeros((2, 10), np.int16), RATE),
+        (np.zeros((2, 10), np.float32), 0),
+    ],
+)
+def test_clip_of_another_form_is_rejected(samples: NDArray[np.float32], sample_rate: int) -> None:
+    with pytest.raises(AudioError, match="a clip"):
+        AudioClip(samples, sample_rate)
