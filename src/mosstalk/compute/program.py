@@ -5,7 +5,7 @@ positions, random numbers, sampling parameters) lies in its named input buffers.
 state: K/V caches and sets of seen ids belong to a `State` (compute/state.py) given to each run.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from mosstalk.checkpoint.storage import StoredTensor
 from mosstalk.compute import ops
@@ -69,14 +69,10 @@ class Program:
         assert matrix.columns == x.width, (weight.name, weight.shape, x.width)
         assert bias is None or bias.shape == (matrix.rows,), (weight.name, weight.shape)
         out = self.buffer(matrix.rows, x.multiple)
-        self.ops.append(
-            ops.Linear(out, x, matrix, None if bias is None else self.weight(bias))
-        )
+        self.ops.append(ops.Linear(out, x, matrix, None if bias is None else self.weight(bias)))
         return out
 
-    def layer_norm(
-        self, x: Buffer, weight: StoredTensor, bias: StoredTensor, eps: float
-    ) -> Buffer:
+    def layer_norm(self, x: Buffer, weight: StoredTensor, bias: StoredTensor, eps: float) -> Buffer:
         assert weight.shape == bias.shape == (x.width,), (weight.name, weight.shape, x.width)
         out = self.buffer(x.width, x.multiple)
         self.ops.append(ops.LayerNorm(out, x, self.weight(weight), self.weight(bias), eps))
@@ -159,9 +155,44 @@ class Program:
         self.ops.append(ops.Argmax(out, column, x))
 
     def sample(
-        self, out: Buffer, column: int, logits: Buffer, inputs: tuple[Buffer, Buffer, Buffer],
+        self,
+        out: Buffer,
+        column: int,
+        logits: Buffer,
+        inputs: tuple[Buffer, Buffer, Buffer],
         seen: int = -1,
     ) -> None:
         """`inputs`: sampling parameters, uniforms, streams."""
         assert out.is_int and column < out.width
         self.ops.append(ops.Sample(out, column, logits, *inputs, seen))
+
+    def storage_plan(self) -> list[int]:
+        """For each buffer, the number of the block of memory that it may use.
+
+        Buffers that are not inputs, outputs or ints, and are never alive together, share memory
+        where their sizes agree: the layers of a model work in the same few blocks.
+        """
+        kept = {b.index for b in (*self.inputs.values(), *self.outputs.values())}
+        kept.update(b.index for b in self.buffers if b.is_int)
+        last_use: dict[int, int] = {}
+        for at, op in enumerate(self.ops):
+            for buffer in _buffers_of(op):
+                last_use[buffer.index] = at
+        plan: dict[int, int] = {}
+        free: dict[tuple[int, int], list[int]] = {}
+        for at, op in enumerate(self.ops):
+            used = [b for b in _buffers_of(op) if b.index not in kept]
+            for buffer in used:
+                if buffer.index not in plan:
+                    spare = free.get((buffer.width, buffer.multiple))
+                    plan[buffer.index] = spare.pop() if spare else buffer.index
+            for buffer in {b.index: b for b in used}.values():
+                if last_use[buffer.index] == at:
+                    size = (buffer.width, buffer.multiple)
+                    free.setdefault(size, []).append(plan[buffer.index])
+        return [plan.get(b.index, b.index) for b in self.buffers]
+
+
+def _buffers_of(op: Op) -> list[Buffer]:
+    values = (getattr(op, item.name) for item in fields(op))
+    return [value for value in values if isinstance(value, Buffer)]

@@ -88,3 +88,13 @@ def draw(
     chances = probabilities(logits, seen, params)
     reached = np.flatnonzero(np.cumsum(chances) > uniform)
     return int(reached[0] if len(reached) else np.flatnonzero(chances)[-1])
+
+
+def uniforms(seed: int, chunk: int, frame: int, count: int) -> NDArray[np.float32]:
+    """`count` numbers in [0, 1) that depend on nothing but the four arguments.
+
+    Counter-based (Philox 4x64, key (seed, chunk), counter (0, frame)), 24 bits each, so that a
+    seed means the same draws whatever the threads, chunks or neighbours.
+    """
+    stream = np.random.Philox(key=np.array([seed, chunk], np.uint64), counter=[0, frame, 0, 0])
+    return (stream.random_raw(count) >> np.uint64(40)).astype(np.float32) * np.float32(2**-24)

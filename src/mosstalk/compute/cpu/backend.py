@@ -78,8 +78,10 @@ class CpuProgram:
     def __init__(self, program: Program, backend: CpuBackend) -> None:
         self.program = program
         self._native = _native.Program(program.max_rows, backend.pool, backend.kernels)
-        for buffer in program.buffers:
-            self._native.add_buffer(buffer.width, buffer.multiple, buffer.is_int)
+        plan = program.storage_plan()
+        for buffer, block in zip(program.buffers, plan, strict=True):
+            shared_with = -1 if block == buffer.index else block
+            self._native.add_buffer(buffer.width, buffer.multiple, buffer.is_int, shared_with)
         self._held = [_bytes_of(tensor) for tensor in program.weights]
         for tensor, data in zip(program.weights, self._held, strict=True):
             rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
@@ -87,12 +89,13 @@ class CpuProgram:
             self._native.add_weight(data, rows, tensor.shape[-1], storage)
         for op in program.ops:
             self._native.add_op(_KINDS.index(type(op)), *_encode(op))
-        self._arrays = [self._native.buffer(i) for i in range(len(program.buffers))]
+        self._arrays: dict[int, NDArray[Any]] = {}
 
     def array(self, buffer: Buffer) -> NDArray[Any]:
         """The memory of a buffer, [max_rows * multiple, width]."""
-        array: NDArray[Any] = self._arrays[buffer.index]
-        return array
+        if buffer.index not in self._arrays:
+            self._arrays[buffer.index] = self._native.buffer(buffer.index)
+        return self._arrays[buffer.index]
 
     def run(self, rows: int, state: State | None = None) -> None:
         """Run all ops over the first `rows` rows."""

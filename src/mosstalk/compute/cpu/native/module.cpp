@@ -26,11 +26,9 @@ const Kernels* find_kernels(const std::string& name) {
 nb::object buffer_array(nb::handle self, size_t index) {
     Program& program = nb::cast<Program&>(self);
     Buffer& b = program.buffer(index);
-    const size_t size = b.floats.empty() ? b.ints.size() : b.floats.size();
-    const size_t shape[2] = {size / b.width, b.width};
-    if (b.floats.empty())
-        return nb::cast(nb::ndarray<nb::numpy, int32_t>(b.ints.data(), 2, shape, self));
-    return nb::cast(nb::ndarray<nb::numpy, float>(b.floats.data(), 2, shape, self));
+    const size_t shape[2] = {b.num_rows, b.width};
+    if (b.ints) return nb::cast(nb::ndarray<nb::numpy, int32_t>(b.ints, 2, shape, self));
+    return nb::cast(nb::ndarray<nb::numpy, float>(b.floats, 2, shape, self));
 }
 
 void add_cache(State& state, Floats keys, Floats values) {

@@ -21,11 +21,18 @@ Program::Program(size_t max_rows, std::shared_ptr<Pool> pool, const Kernels* ker
     scratch_.resize(pool_->num_threads());
 }
 
-void Program::add_buffer(size_t width, size_t multiple, bool is_int) {
-    Buffer made{width, multiple, {}, {}};
-    const size_t size = max_rows_ * multiple * width;
-    is_int ? made.ints.resize(size) : made.floats.resize(size);
-    buffers_.push_back(std::move(made));
+void Program::add_buffer(size_t width, size_t multiple, bool is_int, int shared_with) {
+    Buffer made{width, multiple, max_rows_ * multiple, nullptr, nullptr};
+    if (shared_with >= 0) {
+        made.floats = buffers_.at(shared_with).floats;
+    } else if (is_int) {
+        int_memory_.emplace_back(made.num_rows * width);
+        made.ints = int_memory_.back().data();
+    } else {
+        float_memory_.emplace_back(made.num_rows * width);
+        made.floats = float_memory_.back().data();
+    }
+    buffers_.push_back(made);
 }
 
 void Program::add_weight(const Matrix& matrix) {

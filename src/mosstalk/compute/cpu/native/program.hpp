@@ -23,10 +23,10 @@ struct Op {
 };
 
 struct Buffer {
-    size_t width, multiple;
-    std::vector<float> floats;  // one of the two is used
-    std::vector<int32_t> ints;
-    float* row(size_t r) { return floats.data() + r * width; }
+    size_t width, multiple, num_rows;
+    float* floats;  // one of the two is used
+    int32_t* ints;
+    float* row(size_t r) { return floats + r * width; }
     int32_t& id(size_t r, size_t column = 0) { return ints[r * width + column]; }
 };
 
@@ -56,7 +56,8 @@ class Program {
   public:
     Program(size_t max_rows, std::shared_ptr<Pool> pool, const Kernels* kernels);
 
-    void add_buffer(size_t width, size_t multiple, bool is_int);
+    // `shared_with`: an earlier buffer of the same size whose memory this one uses; -1 for none.
+    void add_buffer(size_t width, size_t multiple, bool is_int, int shared_with);
     void add_weight(const Matrix& matrix);
     void add_op(int kind, std::vector<int> ints, std::vector<float> floats);
     Buffer& buffer(size_t index) { return buffers_.at(index); }
@@ -86,6 +87,8 @@ class Program {
     std::shared_ptr<Pool> pool_;
     const Kernels* kernels_;
     std::vector<Buffer> buffers_;
+    std::vector<std::vector<float>> float_memory_;
+    std::vector<std::vector<int32_t>> int_memory_;
     std::vector<Matrix> weights_;
     std::vector<std::vector<float>> vectors_;  // weights of one row, unpacked
     std::vector<Op> ops_;

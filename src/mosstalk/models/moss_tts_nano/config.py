@@ -1,0 +1,135 @@
+"""config.json of MOSS-TTS-Nano (spec nano.md 1.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mosstalk.checkpoint.strict_config import ConfigReader
+from mosstalk.errors import CheckpointError
+
+_UNUSED = (
+    "architectures", "attn_implementation", "auto_map", "dtype", "torch_dtype",
+    "initializer_range", "local_transformer_attn_implementation", "transformers_version",
+    "tokenizer_class", "tokenizer_use_fast", "audio_tokenizer_pretrained_name_or_path",
+    "bos_token_id", "eos_token_id", "_name_or_path",
+)  # fmt: skip
+# What transformers writes into every config: defaults of its own generator, which is not used.
+_UNUSED_BOILERPLATE = (
+    "add_cross_attention", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward",
+    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
+    "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty",
+    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "id2label",
+    "is_decoder", "is_encoder_decoder", "label2id", "length_penalty", "max_length", "min_length",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences",
+    "output_attentions", "output_hidden_states", "output_scores", "prefix", "problem_type",
+    "pruned_heads", "remove_invalid_values", "repetition_penalty", "return_dict",
+    "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params",
+    "temperature", "tf_legacy_loss", "tie_encoder_decoder", "top_k", "top_p", "torchscript",
+    "typical_p", "use_bfloat16",
+)  # fmt: skip
+_UNUSED_GPT2 = (
+    "_name_or_path", "architectures", "dtype", "torch_dtype", "n_ctx", "n_positions",
+    "attn_pdrop", "embd_pdrop", "resid_pdrop", "initializer_range", "bos_token_id",
+    "eos_token_id", "pad_token_id", "summary_activation", "summary_first_dropout",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "use_cache",
+    "transformers_version", "reorder_and_upcast_attn",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NanoConfig:
+    """Sizes and token ids of one checkpoint. Names are those of config.json."""
+
+    n_vq: int  # codebooks
+    audio_codebook_sizes: tuple[int, ...]
+    audio_pad_token_id: int  # a code that stands for "none"
+    vocab_size: int
+    hidden_size: int
+    n_layer: int
+    n_head: int
+    n_inner: int
+    layer_norm_epsilon: float
+    rope_base: float
+    local_transformer_layers: int
+    max_position_embeddings: int
+    pad_token_id: int
+    im_start_token_id: int
+    im_end_token_id: int
+    audio_start_token_id: int
+    audio_end_token_id: int  # stop
+    audio_user_slot_token_id: int  # text id of a reference row
+    audio_assistant_slot_token_id: int  # text id of a generated row: continue
+    audio_tokenizer_sample_rate: int
+
+    @property
+    def head_dim(self) -> int:
+        return self.hidden_size // self.n_head
+
+
+def parse_config(values: Mapping[str, object]) -> NanoConfig:
+    """Raises CheckpointError for a missing, unknown or contradictory key."""
+    top = ConfigReader(values, "config.json")
+    top.require("model_type", "moss_tts_nano")
+    top.require("model_architecture", "global_local_transformer")
+    top.require("audio_tokenizer_type", "moss-audio-tokenizer-nano", "moss-audio-tokenizer")
+    top.require("tie_word_embeddings", True)
+    top.ignore(*_UNUSED, *_UNUSED_BOILERPLATE, "audio_codebook_sizes")
+    gpt2 = top.child("gpt2_config")
+    gpt2.require("model_type", "gpt2")
+    gpt2.require("activation_function", "gelu_new")
+    gpt2.require("position_embedding_type", "rope")
+    gpt2.require("scale_attn_weights", True)
+    gpt2.require("scale_attn_by_inverse_layer_idx", False)
+    gpt2.require("add_cross_attention", False)
+    gpt2.require("tie_word_embeddings", True)
+    gpt2.ignore(*_UNUSED_GPT2, *_UNUSED_BOILERPLATE)
+    sizes = values.get("audio_codebook_sizes")
+    if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
+        raise CheckpointError("config.json: 'audio_codebook_sizes' is not a list of sizes")
+    hidden_size = top.size("hidden_size")
+    config = NanoConfig(
+        n_vq=top.size("n_vq"),
+        audio_codebook_sizes=tuple(sizes),
+        audio_pad_token_id=top.get("audio_pad_token_id", int),
+        vocab_size=top.size("vocab_size"),
+        hidden_size=hidden_size,
+        n_layer=gpt2.size("n_layer"),
+        n_head=gpt2.size("n_head"),
+        n_inner=gpt2.size("n_inner") if gpt2.has("n_inner") else 4 * hidden_size,
+        layer_norm_epsilon=gpt2.get("layer_norm_epsilon", float),
+        rope_base=gpt2.get("rope_base", float),
+        local_transformer_layers=top.size("local_transformer_layers"),
+        max_position_embeddings=top.size("max_position_embeddings"),
+        pad_token_id=top.get("pad_token_id", int),
+        im_start_token_id=top.get("im_start_token_id", int),
+        im_end_token_id=top.get("im_end_token_id", int),
+        audio_start_token_id=top.get("audio_start_token_id", int),
+        audio_end_token_id=top.get("audio_end_token_id", int),
+        audio_user_slot_token_id=top.get("audio_user_slot_token_id", int),
+        audio_assistant_slot_token_id=top.get("audio_assistant_slot_token_id", int),
+        audio_tokenizer_sample_rate=top.size("audio_tokenizer_sample_rate"),
+    )
+    gpt2.require("n_embd", hidden_size)
+    gpt2.require("vocab_size", config.vocab_size)
+    gpt2.ignore("n_inner")
+    top.require("audio_vocab_size", *range(max(sizes, default=0), config.audio_pad_token_id + 1))
+    gpt2.finish()
+    top.finish()
+    _check(config)
+    return config
+
+
+def _check(config: NanoConfig) -> None:
+    """Rules between keys (spec 1.2)."""
+    if len(config.audio_codebook_sizes) != config.n_vq:
+        raise CheckpointError(
+            f"config.json: {len(config.audio_codebook_sizes)} codebook sizes for n_vq {config.n_vq}"
+        )
+    if config.audio_pad_token_id < max(config.audio_codebook_sizes):
+        raise CheckpointError(
+            f"config.json: audio_pad_token_id {config.audio_pad_token_id} is a valid code"
+        )
+    if config.hidden_size % config.n_head or config.head_dim % 2:
+        raise CheckpointError(
+            f"config.json: hidden_size {config.hidden_size} does not divide into "
+            f"{config.n_head} heads of even size"
+        )
