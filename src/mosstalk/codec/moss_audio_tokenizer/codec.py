@@ -1,0 +1,133 @@
+"""The codec: audio to codes, codes to audio, whole or in a stream."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.checkpoint.storage import StoredTensor
+from mosstalk.codec.moss_audio_tokenizer.config import CodecConfig, parse_config
+from mosstalk.codec.moss_audio_tokenizer.quantizer import record_decode, record_encode
+from mosstalk.codec.moss_audio_tokenizer.stages import (
+    MAX_FRAMES,
+    record_modules,
+    run_frames,
+    state_spec,
+)
+from mosstalk.codec.moss_audio_tokenizer.weights import CodecWeights, load_weights
+from mosstalk.compute.backend import Backend
+from mosstalk.compute.program import Program
+from mosstalk.compute.state import State
+
+NO_CODE = -1  # stands for a codebook that is not used
+
+
+class Encoder:
+    """Samples to codes."""
+
+    def __init__(
+        self, config: CodecConfig, weights: CodecWeights, backend: Backend, taps: bool = False
+    ) -> None:
+        self._config = config
+        self._spec = state_spec(config.encoder)
+        program = Program(MAX_FRAMES)
+        self._samples = program.input("samples", 1, config.frame_len * config.num_channels)
+        x, self._placed = record_modules(
+            program,
+            self._samples,
+            config.encoder,
+            weights.encoder,
+            folds=True,
+            taps="encoder" if taps else None,
+        )
+        self._codes = program.input("codes", config.num_codebooks, is_int=True)
+        record_encode(program, x, self._codes, weights)
+        self.outputs = program.outputs
+        self.program = backend.build(program)
+
+    def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Codes [frames, codebooks] of `samples` [channels, n]; a last partial frame is dropped."""
+        channels, num_samples = samples.shape
+        frame_values = self._config.frame_len * channels
+        num_frames = num_samples // self._config.frame_len
+        state = State(self._spec, num_frames)
+        stream = np.ascontiguousarray(samples.T).reshape(-1)  # channels interleaved
+        codes = np.empty((num_frames, self._config.num_codebooks), np.int32)
+        for start in range(0, num_frames, MAX_FRAMES):
+            count = min(MAX_FRAMES, num_frames - start)
+            values = stream[start * frame_values : (start + count) * frame_values]
+            self.program.array(self._samples)[: count * frame_values, 0] = values
+            run_frames(self.program, state, self._placed, count)
+            codes[start : start + count] = self.program.array(self._codes)[:count]
+        return codes
+
+
+class Decoder:
+    """Codes to samples. It holds no state: a stream's state is made by `new_state`."""
+
+    def __init__(
+        self, config: CodecConfig, weights: CodecWeights, backend: Backend, taps: bool = False
+    ) -> None:
+        self._config = config
+        self._spec = state_spec(config.decoder)
+        program = Program(MAX_FRAMES)
+        self._codes = program.input("codes", config.num_codebooks, is_int=True)
+        x = program.output("vectors", record_decode(program, self._codes, weights))
+        x, self._placed = record_modules(
+            program,
+            x,
+            config.decoder,
+            weights.decoder,
+            folds=False,
+            taps="decoder" if taps else None,
+        )
+        self._samples = program.output("samples", x)
+        self.outputs = program.outputs
+        self.program = backend.build(program)
+
+    def new_state(self, num_frames: int | None = None) -> State:
+        """An empty stream; of at most `num_frames` frames if given, which saves memory."""
+        windows = max((cache.window for cache in self._spec.caches), default=0)
+        return State(self._spec, windows + MAX_FRAMES if num_frames is None else num_frames)
+
+    def decode(self, state: State, codes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """The samples [channels, frames * frame_len] that follow those the state has seen.
+
+        `codes` [frames, n]: the first n codebooks. The same bits whatever the frames are split
+        into.
+        """
+        channels = self._config.num_channels
+        frame_values = self._config.frame_len * channels
+        out = np.empty((len(codes) * self._config.frame_len, channels), np.float32)
+        for start in range(0, len(codes), MAX_FRAMES):
+            part = codes[start : start + MAX_FRAMES]
+            given = self.program.array(self._codes)
+            given[: len(part)] = NO_CODE
+            given[: len(part), : part.shape[1]] = part
+            run_frames(self.program, state, self._placed, len(part))
+            values = self.program.array(self._samples)[: len(part) * frame_values, 0]
+            at = start * self._config.frame_len
+            out[at : at + len(part) * self._config.frame_len] = values.reshape(-1, channels)
+        return out.T
+
+
+class MossAudioTokenizer:
+    """A codec checkpoint, ready to run; the encoder is recorded at first use."""
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        tensors: Mapping[str, StoredTensor],
+        backend: Backend,
+    ) -> None:
+        self.config = parse_config(config)
+        self.weights = load_weights(self.config, tensors)
+        self.backend = backend
+        self.decoder = Decoder(self.config, self.weights, backend)
+        self._encoder: Encoder | None = None
+
+    @property
+    def encoder(self) -> Encoder:
+        if self._encoder is None:
+            self._encoder = Encoder(self.config, self.weights, self.backend)
+        return self._encoder

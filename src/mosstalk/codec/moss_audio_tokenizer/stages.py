@@ -1,0 +1,104 @@
+"""Transformer stages and patches of the codec (spec nano.md 5.1, 5.2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mosstalk.codec.moss_audio_tokenizer.config import Module, Patch, Stage
+from mosstalk.codec.moss_audio_tokenizer.weights import LayerWeights, StageWeights
+from mosstalk.compute.backend import RunnableProgram
+from mosstalk.compute.ops import Buffer, GeluKind
+from mosstalk.compute.program import Program
+from mosstalk.compute.state import CacheSpec, State, StateSpec
+from mosstalk.nn.attention import Heads, Rows, self_attention
+from mosstalk.nn.rope import inverse_frequencies
+
+MAX_FRAMES = 16  # of one call; longer audio takes several
+_NORM_EPS = 1e-5
+
+
+def state_spec(modules: tuple[Module, ...]) -> StateSpec:
+    """A windowed K/V cache for every layer of every stage."""
+    caches = [
+        CacheSpec(stage.num_heads, stage.d_model // stage.num_heads, stage.window, stage.multiple)
+        for stage in modules
+        if isinstance(stage, Stage)
+        for _ in range(stage.num_layers)
+    ]
+    return StateSpec(tuple(caches), max_rows=MAX_FRAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRows:
+    """Where the positions of a stage stand, to be filled before each call."""
+
+    rows: Rows
+    stage: Stage
+
+    def place(self, program: RunnableProgram, first_frame: int, num_frames: int) -> None:
+        multiple = self.stage.multiple
+        first = first_frame * multiple
+        positions = np.arange(first, first + num_frames * multiple, dtype=np.int32)
+        head_dim = self.stage.d_model // self.stage.num_heads
+        frequencies = inverse_frequencies(head_dim, self.stage.rope_base)
+        self.rows.place(program, positions, 0, frequencies)
+
+
+def record_modules(
+    program: Program,
+    x: Buffer,
+    modules: tuple[Module, ...],
+    weights: dict[int, StageWeights],
+    *,
+    folds: bool,
+    taps: str | None = None,
+) -> tuple[Buffer, list[StageRows]]:
+    """Patches and stages in order; `folds` for the encoder. Caches are numbered in order.
+
+    `taps` names an output `{taps}.{i}` after module i, for tests.
+    """
+    placed: list[StageRows] = []
+    cache = 0
+    for i, module in enumerate(modules):
+        if isinstance(module, Patch):
+            x = program.patch_down(x, module.size) if folds else program.patch_up(x, module.size)
+        else:
+            head_dim = module.d_model // module.num_heads
+            rows = Rows.record(program, f"stage.{module.index}", head_dim, module.multiple)
+            placed.append(StageRows(rows, module))
+            x = _record_stage(program, x, module, weights[module.index], cache, rows)
+            cache += module.num_layers
+        if taps is not None:
+            program.output(f"{taps}.{i}", x)
+    return x, placed
+
+
+def run_frames(
+    program: RunnableProgram, state: State, placed: list[StageRows], num_frames: int
+) -> None:
+    """One call of `num_frames` frames that follow those the state has seen."""
+    for stage in placed:
+        stage.place(program, state.lengths[0], num_frames)
+    program.run(num_frames, state)
+    state.lengths[0] += num_frames
+
+
+def _record_stage(
+    program: Program, x: Buffer, stage: Stage, weights: StageWeights, cache: int, rows: Rows
+) -> Buffer:
+    x = program.linear(x, weights.input_proj)
+    for j, layer in enumerate(weights.layers):
+        x = _record_layer(program, x, stage, layer, cache + j, rows)
+    return program.linear(x, weights.output_proj)
+
+
+def _record_layer(
+    program: Program, x: Buffer, stage: Stage, layer: LayerWeights, cache: int, rows: Rows
+) -> Buffer:
+    heads = Heads(stage.num_heads, stage.d_model // stage.num_heads, stage.window)
+    normed = program.layer_norm(x, *layer.norm1, _NORM_EPS)
+    attended = self_attention(program, normed, (layer.in_proj, None), heads, cache, rows)
+    x = program.add(x, program.linear(attended, layer.out_proj), layer.scale_1)
+    normed = program.layer_norm(x, *layer.norm2, _NORM_EPS)
+    inner = program.gelu(program.linear(normed, layer.ffn_in), GeluKind.ERF)
+    return program.add(x, program.linear(inner, layer.ffn_out), layer.scale_2)
