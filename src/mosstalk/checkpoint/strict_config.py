@@ -28,7 +28,9 @@ class ConfigReader:
         if kind is float and type(value) is int:
             value = float(value)
         if type(value) is not kind:
-            raise CheckpointError(f"{self._what}: {key!r} is {value!r}, not of type {kind.__name__}")
+            raise CheckpointError(
+                f"{self._what}: {key!r} is {value!r}, not of type {kind.__name__}"
+            )
         return value
 
     def size(self, key: str) -> int:

@@ -101,10 +101,9 @@ def _rope(run: _Run, op: ops.Rope) -> None:
     columns = slice(op.first_column, op.first_column + op.heads * op.head_dim)
     x = run[op.x][:, columns].astype(np.float64).reshape(-1, op.heads, op.head_dim)
     out = np.empty_like(x)
-    if op.pairs is RopePairs.INTERLEAVED:
-        first, second = np.s_[..., 0::2], np.s_[..., 1::2]
-    else:
-        first, second = np.s_[..., :half], np.s_[..., half:]
+    interleaved = op.pairs is RopePairs.INTERLEAVED
+    first = (..., slice(0, None, 2) if interleaved else slice(None, half))
+    second = (..., slice(1, None, 2) if interleaved else slice(half, None))
     out[first] = x[first] * cos - x[second] * sin
     out[second] = x[second] * cos + x[first] * sin
     run[op.x][:, columns] = out.reshape(len(out), -1)

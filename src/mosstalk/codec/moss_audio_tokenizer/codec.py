@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.checkpoint.storage import StoredTensor
+from mosstalk.codec.codec import DecodeNext
 from mosstalk.codec.moss_audio_tokenizer.config import CodecConfig, parse_config
 from mosstalk.codec.moss_audio_tokenizer.quantizer import record_decode, record_encode
 from mosstalk.codec.moss_audio_tokenizer.stages import (
@@ -123,6 +124,10 @@ class MossAudioTokenizer:
         self.config = parse_config(config)
         self.weights = load_weights(self.config, tensors)
         self.backend = backend
+        self.sample_rate = self.config.sample_rate
+        self.num_channels = self.config.num_channels
+        self.frame_len = self.config.frame_len
+        self.num_codebooks = self.config.num_codebooks
         self.decoder = Decoder(self.config, self.weights, backend)
         self._encoder: Encoder | None = None
 
@@ -131,3 +136,12 @@ class MossAudioTokenizer:
         if self._encoder is None:
             self._encoder = Encoder(self.config, self.weights, self.backend)
         return self._encoder
+
+    def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Codes [frames, codebooks] of samples [channels, n]; a partial frame is dropped."""
+        return self.encoder.encode(samples)
+
+    def start(self, max_frames: int) -> DecodeNext:
+        """A decoding stream of at most `max_frames` frames, with a state of its own."""
+        state = self.decoder.new_state(max_frames)
+        return lambda codes: self.decoder.decode(state, codes)

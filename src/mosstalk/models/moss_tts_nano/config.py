@@ -59,6 +59,7 @@ class NanoConfig:
     audio_user_slot_token_id: int  # text id of a reference row
     audio_assistant_slot_token_id: int  # text id of a generated row: continue
     audio_tokenizer_sample_rate: int
+    needs_voice: bool  # false where the checkpoint says that it speaks without one
 
     @property
     def head_dim(self) -> int:
@@ -107,6 +108,8 @@ def parse_config(values: Mapping[str, object]) -> NanoConfig:
         audio_user_slot_token_id=top.get("audio_user_slot_token_id", int),
         audio_assistant_slot_token_id=top.get("audio_assistant_slot_token_id", int),
         audio_tokenizer_sample_rate=top.size("audio_tokenizer_sample_rate"),
+        # Not a key of the published checkpoints, which clone and are near silent without a voice.
+        needs_voice=top.get("needs_voice", bool, True),
     )
     gpt2.require("n_embd", hidden_size)
     gpt2.require("vocab_size", config.vocab_size)

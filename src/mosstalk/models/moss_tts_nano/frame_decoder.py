@@ -127,7 +127,8 @@ class FrameDecoder:
 def _row_of(table: StoredTensor, row: int) -> NDArray[np.float32]:
     """One row of a packed matrix as float32."""
     cut = StoredTensor(table.name, (1, table.shape[1]), table.storage, table.data[row : row + 1])
-    return cut.to_float32()[0]
+    values: NDArray[np.float32] = cut.to_float32()[0]
+    return values
 
 
 def _gate_head(wte: StoredTensor, config: NanoConfig) -> StoredTensor:

@@ -1,0 +1,40 @@
+"""Text to speech on your own machine with the MOSS models.
+
+speaker = mosstalk.load()                      # the built-in voice; or "nano", a path
+speech = speaker.say("Hello.", seed=7)
+speech.write("hello.wav")
+for chunk in speaker.stream("A long text ..."):
+    ...                                        # chunk.samples: float32 [channels, n]
+"""
+
+from mosstalk.audio.clip import AudioClip
+from mosstalk.engine import Speaker, Speech, load
+from mosstalk.errors import (
+    AudioError,
+    CheckpointError,
+    DownloadError,
+    MosstalkError,
+    OutputError,
+    UsageError,
+)
+from mosstalk.stream import SpeechStream
+from mosstalk.types import AudioChunk, SpeechOptions, Summary, Voice
+
+__version__ = "0.1.0"
+__all__ = [
+    "AudioChunk",
+    "AudioClip",
+    "AudioError",
+    "CheckpointError",
+    "DownloadError",
+    "MosstalkError",
+    "OutputError",
+    "Speaker",
+    "SpeechOptions",
+    "SpeechStream",
+    "Speech",
+    "Summary",
+    "UsageError",
+    "Voice",
+    "load",
+]

@@ -1,0 +1,256 @@
+"""Text in, audio out: load, prompt, prefill, step, decode. Read this first."""
+
+import hashlib
+import secrets
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.audio.clip import AudioClip
+from mosstalk.audio.read import read_clip
+from mosstalk.audio.reference import prepare_reference
+from mosstalk.checkpoint.checkpoint import open_checkpoint
+from mosstalk.checkpoint.hub import BUILT_IN, resolve_model
+from mosstalk.checkpoint.storage import StorageType
+from mosstalk.codec.codec import Codec
+from mosstalk.codec.registry import load_codec
+from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.errors import CheckpointError, UsageError
+from mosstalk.models.registry import family_for
+from mosstalk.models.speech_model import SpeechModel, Utterance
+from mosstalk.stream import Progress, SpeechStream
+from mosstalk.text.split import TextChunk, split_text
+from mosstalk.types import AudioChunk, SpeechOptions, SpeechSettings, Summary, Voice
+from mosstalk.voices import NO_VOICE, VoiceStore
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A finished text: its audio, and what is known about it."""
+
+    audio: AudioClip
+    summary: Summary
+
+    @property
+    def samples(self) -> NDArray[np.float32]:
+        """float32 [channels, n]"""
+        return self.audio.samples
+
+    @property
+    def sample_rate(self) -> int:
+        """In Hz."""
+        return self.audio.sample_rate
+
+    def write(self, out: str | Path) -> None:
+        """Write a `.wav` or `.flac` file, or "-" for standard output; see AudioClip.write."""
+        self.audio.write(out)
+
+
+def load(
+    model: str | Path = BUILT_IN,
+    *,
+    device: str = "cpu",
+    threads: int = 0,
+    weight_type: str = "native",
+    codec: str | Path | None = None,
+) -> "Speaker":
+    """Open a model.
+
+    Args:
+        model: "sprout" (built in), "nano" (after `mosstalk pull nano`), the path of a directory
+            as published, or of a .gguf file.
+        device: "cpu", or "reference" for the slow NumPy definition of it.
+        threads: 0 for physical cores less one, at least 1, at most 4.
+        weight_type: storage of the language model's matrices: native (as in the file), f32, f16,
+            bf16 or q8_0.
+        codec: directory of the codec, where it is not with the model.
+
+    Raises:
+        UsageError: an unknown name or a value outside its range.
+        CheckpointError: files that are missing, damaged or do not belong together.
+    """
+    storage = StorageType.parse(weight_type)
+    backend = open_backend(device, threads)
+    path, known_codec = resolve_model(str(model))
+    checkpoint = open_checkpoint(path, Path(codec) if codec else known_codec)
+    family = family_for(checkpoint.config)
+    speech_codec = load_codec(checkpoint, backend)
+    speech_model = family.load(checkpoint, backend, storage)
+    if (
+        speech_model.codec_sample_rate != speech_codec.sample_rate
+        or speech_model.num_codebooks > speech_codec.num_codebooks
+    ):
+        raise CheckpointError(
+            f"{path}: the model speaks {speech_model.num_codebooks} codebooks at "
+            f"{speech_model.codec_sample_rate} Hz, but the codec has "
+            f"{speech_codec.num_codebooks} at {speech_codec.sample_rate} Hz; name its own codec"
+        )
+    return Speaker(speech_model, speech_codec, backend, storage, checkpoint.identity)
+
+
+class Speaker:
+    """A loaded model. Several streams may be open at a time; they take turns."""
+
+    def __init__(
+        self,
+        model: SpeechModel,
+        codec: Codec,
+        backend: Backend,
+        storage: StorageType,
+        codec_identity: str,
+    ) -> None:
+        self.model = model
+        self.codec = codec
+        self.voices = VoiceStore()
+        self._backend = backend
+        self._storage = storage
+        self._codec_identity = codec_identity
+        self._lock = Lock()  # programs work in buffers of their own: one call at a time
+
+    @property
+    def sample_rate(self) -> int:
+        """Of all audio, in Hz."""
+        return self.codec.sample_rate
+
+    @property
+    def num_channels(self) -> int:
+        return self.codec.num_channels
+
+    def say(
+        self, text: str, voice: str | Voice | None = None, **options: Unpack[SpeechSettings]
+    ) -> Speech:
+        """Speak a whole text: `stream`, collected. Same arguments, same samples."""
+        silence = np.zeros((self.num_channels, 0), np.float32)
+        with self.stream(text, voice, **options) as stream:
+            pieces = [silence, *(chunk.samples for chunk in stream)]
+        return Speech(AudioClip(np.concatenate(pieces, axis=1), self.sample_rate), stream.summary)
+
+    def stream(
+        self, text: str, voice: str | Voice | None = None, **options: Unpack[SpeechSettings]
+    ) -> SpeechStream:
+        """Speak a text piece by piece, the first after one frame.
+
+        Args:
+            text: what to say; long texts are divided.
+            voice: a saved voice or its name; "none" for a model that clones to go without.
+            options: see SpeechOptions.
+
+        Raises:
+            UsageError: no text, an unknown voice, or an option outside its range.
+        """
+        settings = SpeechOptions(**options)
+        seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        progress = Progress()
+        chosen = self._voice(voice)
+        clean, warnings = self.model.clean(text)
+        progress.warnings += warnings
+        whole = settings.mode == "continuation"  # its prompt holds the recording: one chunk
+        parts = split_text(clean, 0 if whole else settings.max_tokens, self.model.count_tokens)
+        chunks = self._speak(parts, chosen, settings, seed, progress)
+
+        def summarise(progress: Progress, work_seconds: float) -> Summary:
+            first = progress.first_audio
+            return Summary(
+                seed=seed,
+                frames=progress.frames,
+                seconds=progress.seconds,
+                stop_reason=progress.stop_reason,
+                rtf=work_seconds / progress.seconds if progress.seconds else 0.0,
+                ttfa_ms=0.0 if first is None else 1000 * (first - progress.started),
+                device=self._backend.name,
+                weight_type=str(self._storage),
+                warnings=tuple(progress.warnings),
+            )
+
+        return SpeechStream(chunks, progress, summarise)
+
+    def make_voice(
+        self, name: str, source: str | Path, transcript: str | None = None
+    ) -> tuple[Voice, tuple[str, ...]]:
+        """A voice from a recording (WAV, FLAC, OGG or MP3), and warnings about the recording.
+
+        It is not saved: `speaker.voices.save` does that. Raises AudioError for a recording that
+        cannot be read, is silent or shorter than a frame.
+        """
+        clip = read_clip(source, name=str(source))
+        codec = self.codec
+        prepared = prepare_reference(clip, codec.sample_rate, codec.num_channels, codec.frame_len)
+        with self._lock:
+            codes = codec.encode(prepared.samples)
+        digest = hashlib.sha256(Path(source).read_bytes()).hexdigest()
+        made = Voice(name, codes, codec.sample_rate, digest, self._codec_identity, transcript)
+        return made, prepared.warnings
+
+    def _speak(
+        self,
+        parts: list[TextChunk],
+        voice: Voice | None,
+        settings: SpeechOptions,
+        seed: int,
+        progress: Progress,
+    ) -> Generator[AudioChunk, None, None]:
+        """The step loop: for each part of the text prefill, then frames, then its pause."""
+        reached_cap = False
+        for index, part in enumerate(parts):
+            with self._lock:
+                utterance = self.model.start(part.text, voice, settings, seed, index)
+                decode = self.codec.start(len(utterance.lead_in) + settings.max_frames)
+                if len(utterance.lead_in):
+                    decode(utterance.lead_in)  # the codec hears it, the user does not
+            made = progress.frames
+            for codes in self._frames(utterance, settings.max_frames, progress):
+                with self._lock:
+                    samples = decode(codes)
+                yield AudioChunk(samples, self.sample_rate, index)
+            if progress.frames - made == settings.max_frames:
+                reached_cap = True
+                progress.warnings.append(
+                    f"part {index + 1} of the text was cut at {settings.max_frames} frames; "
+                    "raise --max-frames, or try another seed"
+                )
+            if part.pause_seconds:
+                pause = round(part.pause_seconds * self.sample_rate)
+                silence = np.zeros((self.num_channels, pause), np.float32)
+                yield AudioChunk(silence, self.sample_rate, index, is_pause=True)
+        progress.stop_reason = "max_frames" if reached_cap else "end"
+        if not progress.frames:
+            progress.stop_reason = "no_audio"
+
+    def _frames(
+        self, utterance: Utterance, max_frames: int, progress: Progress
+    ) -> Iterator[NDArray[np.int32]]:
+        """Groups of frames [n, codebooks], as large as the lead over the clock allows."""
+        pending: list[NDArray[np.int32]] = []
+        for _ in range(max_frames):
+            with self._lock:
+                codes = utterance.next_frame()
+            if codes is None:
+                break
+            progress.frames += 1
+            pending.append(codes)
+            if len(pending) >= progress.budget():
+                yield np.stack(pending)
+                pending = []
+        if pending:
+            yield np.stack(pending)
+
+    def _voice(self, voice: str | Voice | None) -> Voice | None:
+        if voice is None and self.model.needs_voice:
+            raise UsageError(
+                "this model clones a voice and is near silent without one; give --voice NAME or "
+                f"--voice-ref CLIP, or ask for it with --voice {NO_VOICE}"
+            )
+        if voice is None or voice == NO_VOICE:
+            return None
+        chosen = self.voices.load(voice) if isinstance(voice, str) else voice
+        if chosen.codec_identity != self._codec_identity:
+            raise UsageError(
+                f"voice {chosen.name!r} was made with another codec; add its recording again with "
+                "this model"
+            )
+        return chosen

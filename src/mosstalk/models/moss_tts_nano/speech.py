@@ -1,0 +1,130 @@
+"""MOSS-TTS-Nano as the engine sees it: text and voice in, frames of codes out."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.compute.sampling import SamplingParams
+from mosstalk.errors import UsageError
+from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
+from mosstalk.models.moss_tts_nano.model import NanoModel
+from mosstalk.models.moss_tts_nano.prompt import Prompt, PromptBuilder
+from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.text.tokenizer import Tokenizer
+from mosstalk.types import SpeechOptions, Voice
+
+# Spec nano.md 3.8: what the reference's own tools use.
+_TEXT_SAMPLING = SamplingParams(temperature=1.0, top_k=50, top_p=1.0)
+_AUDIO_SAMPLING = SamplingParams(temperature=0.8, top_k=25, top_p=0.95, repetition_penalty=1.2)
+_KEPT_PREFIXES = 4  # voices whose prefilled prompt prefix is kept
+
+
+class NanoUtterance:
+    """One chunk of text whose prompt is prefilled."""
+
+    def __init__(
+        self, session: NanoSession, sampling: FrameSampling, lead_in: NDArray[np.int32]
+    ) -> None:
+        self.lead_in = lead_in
+        self._session = session
+        self._sampling = sampling
+
+    def next_frame(self) -> NDArray[np.int32] | None:
+        """Codes [active codebooks] of the next frame; None when the model stops."""
+        codes = self._session.next_frame(self._sampling)
+        return None if codes is None else codes[: self._session.num_codebooks]
+
+
+class NanoSpeech:
+    """The language model with its tokeniser, prompts and prefilled prefixes."""
+
+    def __init__(self, model: NanoModel, tokenizer: Tokenizer) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.prompts = PromptBuilder(model.config, tokenizer)
+        self.num_codebooks = model.config.n_vq
+        self.codec_sample_rate = model.config.audio_tokenizer_sample_rate
+        self.needs_voice = model.config.needs_voice
+        self._prefixes: dict[bytes, NanoSession] = {}
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text))
+
+    def clean(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text without control characters and special tokens, and warnings about them."""
+        return self.tokenizer.sanitise(text)
+
+    def start(
+        self, text: str, voice: Voice | None, options: SpeechOptions, seed: int, chunk: int
+    ) -> NanoUtterance:
+        """Prefill the prompt of one chunk; a voice's part of it is computed once and kept.
+
+        Raises UsageError for options that this model cannot follow.
+        """
+        num_codebooks = options.num_codebooks or self.num_codebooks
+        if num_codebooks > self.num_codebooks:
+            raise UsageError(
+                f"codebooks is {num_codebooks}, but this model has {self.num_codebooks}"
+            )
+        codes = None if voice is None else voice.codes[:, :num_codebooks]
+        prompt = self._prompt(text, voice, codes, options)
+        prefix = self._prefilled_prefix(prompt, num_codebooks)
+        session = prefix.fork(self._budget(prompt, options))
+        session.prefill(prompt.rows, reuse_rows=prompt.num_shared)
+        continues = codes is not None and options.mode == "continuation"
+        lead_in = codes if continues else np.empty((0, num_codebooks), np.int32)
+        assert lead_in is not None
+        return NanoUtterance(session, _sampling(options, seed, chunk), lead_in)
+
+    def _prompt(
+        self,
+        text: str,
+        voice: Voice | None,
+        codes: NDArray[np.int32] | None,
+        options: SpeechOptions,
+    ) -> Prompt:
+        if options.mode == "continuation":
+            if voice is None or codes is None or not voice.transcript:
+                raise UsageError(
+                    "continuation needs a voice with a transcript; add one with "
+                    "`mosstalk voices add NAME CLIP --transcript TEXT`"
+                )
+            return self.prompts.continuation(text, codes, voice.transcript)
+        return self.prompts.plain(text) if codes is None else self.prompts.clone(text, codes)
+
+    def _budget(self, prompt: Prompt, options: SpeechOptions) -> int:
+        """Rows that the chunk may take; raises UsageError where the model does not reach."""
+        budget = len(prompt.rows) + options.max_frames
+        longest = self.model.config.max_position_embeddings
+        if budget > longest:
+            raise UsageError(
+                f"the prompt's {len(prompt.rows)} rows and {options.max_frames} frames are more "
+                f"than the model's {longest} positions; lower --max-frames or shorten the text"
+            )
+        return budget
+
+    def _prefilled_prefix(self, prompt: Prompt, num_codebooks: int) -> NanoSession:
+        """A session that holds the shared rows; the least recently used is dropped."""
+        shared = prompt.rows[: prompt.num_shared]
+        key = shared.tobytes() + bytes([num_codebooks])
+        session = self._prefixes.pop(key, None)
+        if session is None:
+            session = self.model.session(num_codebooks=num_codebooks)
+            session.begin_generation(len(shared))
+            session.prefill(shared)
+        self._prefixes[key] = session
+        if len(self._prefixes) > _KEPT_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        return session
+
+
+def _sampling(options: SpeechOptions, seed: int, chunk: int) -> FrameSampling:
+    given = {
+        name: value
+        for name in ("temperature", "top_k", "top_p", "repetition_penalty")
+        if (value := getattr(options, name)) is not None
+    }
+    greedy = options.temperature == 0
+    text = replace(_TEXT_SAMPLING, temperature=0.0) if greedy else _TEXT_SAMPLING
+    return FrameSampling(text, replace(_AUDIO_SAMPLING, **given), seed, chunk)

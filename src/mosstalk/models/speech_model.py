@@ -1,0 +1,40 @@
+"""What the engine needs of a model family, and nothing more."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.types import SpeechOptions, Voice
+
+
+class Utterance(Protocol):
+    """One part of a text, being spoken."""
+
+    # Codes [frames, codebooks] that the codec must hear, unheard by the user, before the first
+    # frame; empty where speech starts from nothing.
+    lead_in: NDArray[np.int32]
+
+    def next_frame(self) -> NDArray[np.int32] | None:
+        """Codes [codebooks] of the next frame; None when the model stops."""
+        ...
+
+
+class SpeechModel(Protocol):
+    """A language model that turns text into frames of codes."""
+
+    num_codebooks: int
+    codec_sample_rate: int
+    needs_voice: bool  # without one it is near silent
+
+    def count_tokens(self, text: str) -> int: ...
+
+    def clean(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text without what must not reach a prompt, and warnings about what was removed."""
+        ...
+
+    def start(
+        self, text: str, voice: Voice | None, options: SpeechOptions, seed: int, chunk: int
+    ) -> Utterance:
+        """Prefill the prompt of one chunk of text; the first frame can be asked for."""
+        ...
