@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mosstalk.errors import OutputError
@@ -24,7 +24,8 @@ def replacing_file(out: Path) -> Iterator[Path]:
     except OSError as error:
         raise _refused(out, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # not there: after success, or where it could not be made
+            temporary.unlink()
 
 
 @contextmanager
