@@ -15,7 +15,7 @@ from mosstalk.compute import ops
 from mosstalk.compute.ops import Buffer, GeluKind, Op, RopePairs, Weight
 from mosstalk.compute.program import Program
 from mosstalk.compute.sampling import draw
-from mosstalk.compute.state import State
+from mosstalk.compute.state import KEY_BLOCK, State
 
 _erf = np.frompyfunc(erf, 1, 1)
 
@@ -111,19 +111,19 @@ def _rope(run: _Run, op: ops.Rope) -> None:
 
 def _cache_write(run: _Run, op: ops.CacheWrite) -> None:
     keys, values = run.caches.keys[op.cache], run.caches.values[op.cache]
-    _, heads, head_dim, length = keys.shape
+    _, heads, length, head_dim = values.shape
     for row, position, stream in zip(
         run[op.x], run[op.positions][:, 0], run[op.streams][:, 0], strict=True
     ):
         shape = (heads, head_dim)
         at, size = position % length, heads * head_dim
-        keys[stream, :, :, at] = row[op.key_column : op.key_column + size].reshape(shape)
+        keys[stream, :, at // KEY_BLOCK, :, at % KEY_BLOCK] = row[op.key_column : op.key_column + size].reshape(shape)
         values[stream, :, at] = row[op.value_column : op.value_column + size].reshape(shape)
 
 
 def _attention(run: _Run, op: ops.Attention) -> None:
     keys, values = run.caches.keys[op.cache], run.caches.values[op.cache]
-    _, cache_heads, head_dim, length = keys.shape
+    _, cache_heads, length, head_dim = values.shape
     shared = op.heads // cache_heads
     for r, (position, stream) in enumerate(
         zip(run[op.positions][:, 0], run[op.streams][:, 0], strict=True)
@@ -133,9 +133,10 @@ def _attention(run: _Run, op: ops.Attention) -> None:
         for head in range(op.heads):
             column = op.first_column + head * head_dim
             q = run[op.q][r, column : column + head_dim].astype(np.float64)
-            k = keys[stream, head // shared][:, at].astype(np.float64)  # [head_dim, positions]
+            blocks = keys[stream, head // shared]
+            k = blocks[at // KEY_BLOCK, :, at % KEY_BLOCK].astype(np.float64)
             v = values[stream, head // shared][at].astype(np.float64)
-            scores = q @ k * op.scale
+            scores = k @ q * op.scale
             weights = np.exp(scores - scores.max())
             run[op.out][r, head * head_dim : (head + 1) * head_dim] = weights @ v / weights.sum()
 

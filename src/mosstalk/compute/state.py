@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+KEY_BLOCK = 16  # positions whose keys lie together: a vector register's worth of scores
+
+
 @dataclass(frozen=True, slots=True)
 class CacheSpec:
     """One attention layer's cache."""
@@ -46,15 +49,29 @@ class State:
         self.capacity = capacity
         self.num_streams = num_streams
         self.lengths = [0] * num_streams
-        self.keys: list[NDArray[np.float32]] = []  # [streams, heads, head_dim, length]
-        self.values: list[NDArray[np.float32]] = []  # [streams, heads, length, head_dim]
+        # [streams, heads, length / KEY_BLOCK, head_dim, KEY_BLOCK]
+        self.keys: list[NDArray[np.float32]] = []
+        # [streams, heads, length, head_dim]
+        self.values: list[NDArray[np.float32]] = []
         for cache in spec.caches:
             length = cache_len(cache, capacity, spec.max_rows)
-            keys = (num_streams, cache.heads, cache.head_dim, length)
-            self.keys.append(np.zeros(keys, np.float32))
-            self.values.append(np.zeros((*keys[:2], length, cache.head_dim), np.float32))
+            heads = (num_streams, cache.heads)
+            blocks = (length // KEY_BLOCK, cache.head_dim, KEY_BLOCK)
+            self.keys.append(_zeros((*heads, *blocks)))
+            self.values.append(_zeros((*heads, length, cache.head_dim)))
         self.seen = [np.zeros((num_streams, size), np.uint8) for size in spec.seen_sizes]
         self.native: Any = None  # a backend's handle on these arrays, made at first use
+
+    def cached_keys(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
+        """Keys of an unwindowed cache as [positions, heads, head_dim]."""
+        blocks = self.keys[cache][stream].transpose(1, 3, 0, 2)  # blocks, within, heads, dim
+        keys = blocks.reshape(-1, *blocks.shape[2:])
+        return keys[: self.lengths[stream] * self.spec.caches[cache].multiple]
+
+    def cached_values(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
+        """Values of an unwindowed cache as [positions, heads, head_dim]."""
+        values = self.values[cache][stream].transpose(1, 0, 2)
+        return values[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
     def reset(self, stream: int = 0) -> None:
         """Forget everything of one stream."""
@@ -83,10 +100,11 @@ class State:
         for i, cache in enumerate(self.spec.caches):
             if cache.window and copy.capacity != self.capacity:
                 raise ValueError("a windowed cache keeps its capacity")
-            used = self.keys[i].shape[-1]
+            used = self.values[i].shape[2]
             if not cache.window and not cache.fixed_len:
                 used = length * cache.multiple
-            copy.keys[i][0, :, :, :used] = self.keys[i][stream, :, :, :used]
+            blocks = -(-used // KEY_BLOCK)
+            copy.keys[i][0, :, :blocks] = self.keys[i][stream, :, :blocks]
             copy.values[i][0, :, :used] = self.values[i][stream, :, :used]
         for theirs, ours in zip(copy.seen, self.seen, strict=True):
             theirs[0] = ours[stream]
@@ -118,10 +136,16 @@ class State:
 
 
 def cache_len(cache: CacheSpec, capacity: int, max_rows: int) -> int:
-    """Positions that a cache must hold."""
-    if cache.fixed_len:
-        return cache.fixed_len
-    length = capacity * cache.multiple
+    """Positions that a cache must hold, rounded up to whole key blocks."""
+    length = cache.fixed_len or capacity * cache.multiple
     if cache.window:
         length = min(length, cache.window + max_rows * cache.multiple - 1)
-    return length
+    return -(-length // KEY_BLOCK) * KEY_BLOCK
+
+
+def _zeros(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Zeros that start on a cache line, so that no vector load crosses two."""
+    size = int(np.prod(shape))
+    memory = np.zeros(size * 4 + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size * 4].view(np.float32).reshape(shape)

@@ -6,6 +6,7 @@
 namespace mosstalk {
 
 enum class Storage : int { f32, f16, bf16, q8_0 };
+constexpr int64_t kKeyBlock = 16;  // positions whose keys lie together, see compute/state.py
 constexpr size_t kQ8Len = 32, kQ8Bytes = 34;  // GGUF Q8_0 block: f16 scale, 32 int8
 
 struct Matrix {  // [rows, cols], row-major, packed as `storage`
@@ -28,13 +29,18 @@ struct AttentionJob {  // several rows of one stream and head that see overlappi
     float* out[kMaxRows];
     int64_t first[kMaxRows], last[kMaxRows];  // positions seen
     int num_rows;
-    const float* keys;    // [head_dim, length]
+    const float* keys;    // [length / kKeyBlock, head_dim, kKeyBlock]
     const float* values;  // [length, head_dim]
     int64_t length;       // position p lies at p % length
     size_t head_dim;
     float scale;
-    float* scratch;  // [num_rows, max(last) - min(first) + 1 + 16]
+    float* scratch;  // [num_rows, attention_stride(min(first), max(last))]
 };
+
+// Floats that the scores of one row take, whole blocks.
+inline size_t attention_stride(int64_t first, int64_t last) {
+    return static_cast<size_t>(last / kKeyBlock - first / kKeyBlock + 1) * kKeyBlock;
+}
 
 struct Kernels {
     const char* name;

@@ -119,11 +119,13 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
             }
         }
     }
-    for (int n = 0; n < N; ++n)
-        for (int m = 0; m < M; ++m) {
-            const float sum = acc[m][n].sum();
-            out[n * ldo + m] = bias ? sum + bias[m] : sum;
-        }
+    for (int n = 0; n < N; ++n) {
+        Vec column[M];
+        for (int m = 0; m < M; ++m) column[m] = acc[m][n];
+        float sums[M];
+        Vec::sums(column, sums);
+        for (int m = 0; m < M; ++m) out[n * ldo + m] = bias ? sums[m] + bias[m] : sums[m];
+    }
 }
 
 // M weight rows against every activation row, in tiles of at most kTileCols.
@@ -154,18 +156,19 @@ void unpack(float* out, const Matrix& w, size_t row) {
     for (; k < w.cols; ++k) out[k] = Row::one(p, k);
 }
 
-constexpr size_t kUnpackFrom = 7;  // activation rows from which unpacking a panel once pays
+// Activation rows from which it pays to unpack a panel of weights once, onto cache lines.
+constexpr size_t kUnpackFrom = 7;
 
 template <class Row>
 void linear_rows(const LinearJob& job, size_t first, size_t last, float* panel) {
     constexpr int M = Vec::kTileRows;
     const Matrix& w = job.matrix;
-    const bool packed = w.storage != Storage::f32 && job.num_rows >= kUnpackFrom;
+    const bool unpacks = job.num_rows >= kUnpackFrom;
     for (size_t m = first; m < last;) {
         const size_t count = m + M <= last ? M : 1;
         const float* bias = job.bias ? job.bias + m : nullptr;
         float* out = job.out + m;
-        if (packed) {
+        if (unpacks) {
             for (size_t i = 0; i < count; ++i) unpack<Row>(panel + i * w.cols, w, m + i);
             const Matrix flat{reinterpret_cast<const uint8_t*>(panel), count, w.cols,
                               w.cols * sizeof(float), Storage::f32};
@@ -331,26 +334,39 @@ inline void each_run(int64_t first, int64_t last, int64_t length, F f) {
     }
 }
 
-// Scores of R rows against all positions of [first, last], sixteen positions at a time. Each
-// score is a sum over head_dim in order, so it does not matter which positions share a Vec.
+// Scores of R rows against B blocks of sixteen positions. Each score is a sum over head_dim in
+// order, so it does not matter which positions are computed together.
+template <int R, int B>
+inline void block_scores(const AttentionJob& job, const float* keys, float* out, size_t stride) {
+    Vec acc[R][B];
+    for (int r = 0; r < R; ++r)
+        for (int b = 0; b < B; ++b) acc[r][b] = Vec::zero();
+    const size_t block = job.head_dim * kKeyBlock;
+    for (size_t d = 0; d < job.head_dim; ++d) {
+        Vec key[B];
+        for (int b = 0; b < B; ++b) key[b] = Vec::load(keys + b * block + d * kKeyBlock);
+        for (int r = 0; r < R; ++r) {
+            const Vec q = Vec::set(job.q[r][d]);
+            for (int b = 0; b < B; ++b) acc[r][b] = Vec::fma(q, key[b], acc[r][b]);
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int b = 0; b < B; ++b)
+            (acc[r][b] * Vec::set(job.scale)).store(out + r * stride + b * kKeyBlock);
+}
+
+// Scores of R rows against all positions of [first, last]; `first` starts a block. Scores beyond
+// `last` in its block are written too, and never read.
 template <int R>
 inline void scores(const AttentionJob& job, int64_t first, int64_t last, size_t stride) {
     each_run(first, last, job.length, [&](int64_t at, int64_t p, int64_t count) {
-        for (int64_t i = 0; i < count; i += 16) {
-            const size_t left = static_cast<size_t>(smaller(int64_t{16}, count - i));
-            Vec acc[R];
-            for (int r = 0; r < R; ++r) acc[r] = Vec::zero();
-            const float* k = job.keys + at + i;
-            for (size_t d = 0; d < job.head_dim; ++d, k += job.length) {
-                const Vec key = left == 16 ? Vec::load(k) : Vec::load(k, left);
-                for (int r = 0; r < R; ++r) acc[r] = Vec::fma(Vec::set(job.q[r][d]), key, acc[r]);
-            }
-            for (int r = 0; r < R; ++r) {
-                float* s = job.scratch + r * stride + (p - first) + i;
-                const Vec scaled = acc[r] * Vec::set(job.scale);
-                left == 16 ? scaled.store(s) : scaled.store(s, left);
-            }
-        }
+        const float* keys = job.keys + at * job.head_dim;
+        float* out = job.scratch + (p - first);
+        int64_t i = 0;
+        for (; i + 2 * kKeyBlock <= count; i += 2 * kKeyBlock)
+            block_scores<R, 2>(job, keys + i * job.head_dim, out + i, stride);
+        for (; i < count; i += kKeyBlock)
+            block_scores<R, 1>(job, keys + i * job.head_dim, out + i, stride);
     });
 }
 
@@ -424,7 +440,8 @@ void attention_rows(const AttentionJob& job) {
         first = smaller(first, job.first[r]);
         last = larger(last, job.last[r]);
     }
-    const size_t stride = static_cast<size_t>(last - first) + 1 + 16;
+    first -= first % kKeyBlock;
+    const size_t stride = attention_stride(first, last);
     scores<R>(job, first, last, stride);
     const float* weights[R];  // indexed by position
     float inverse[R];

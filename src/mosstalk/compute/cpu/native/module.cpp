@@ -6,6 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "program.hpp"
 
 namespace nb = nanobind;
@@ -14,7 +17,7 @@ using namespace mosstalk;
 namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
+using FloatArray = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using Members = nb::ndarray<uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const Kernels* find_kernels(const std::string& name) {
@@ -31,10 +34,10 @@ nb::object buffer_array(nb::handle self, size_t index) {
     return nb::cast(nb::ndarray<nb::numpy, float>(b.floats, 2, shape, self));
 }
 
-void add_cache(State& state, Floats keys, Floats values) {
-    state.caches.push_back({keys.data(), values.data(), static_cast<int64_t>(keys.shape(1)),
-                            static_cast<int64_t>(keys.shape(2)),
-                            static_cast<int64_t>(keys.shape(3))});
+void add_cache(State& state, FloatArray keys, FloatArray values) {
+    state.caches.push_back({keys.data(), values.data(), static_cast<int64_t>(values.shape(1)),
+                            static_cast<int64_t>(values.shape(3)),
+                            static_cast<int64_t>(values.shape(2))});
 }
 
 std::vector<double> chances(nb::ndarray<const float, nb::ndim<1>, nb::c_contig> logits,
@@ -48,6 +51,21 @@ std::vector<double> chances(nb::ndarray<const float, nb::ndim<1>, nb::c_contig> 
     return scratch.chances;
 }
 
+// Sum of all 8-byte words, read by all threads: for measuring how fast memory can be read.
+uint64_t read_all(Pool& pool, Bytes data) {
+    constexpr size_t kStep = 8192;  // words in a task
+    const auto* words = reinterpret_cast<const uint64_t*>(data.data());
+    const size_t count = data.size() / sizeof(uint64_t);
+    std::atomic<uint64_t> total{0};
+    pool.run((count + kStep - 1) / kStep, [&](size_t task, int) {
+        uint64_t sum = 0;
+        const size_t end = std::min(count, (task + 1) * kStep);
+        for (size_t i = task * kStep; i < end; ++i) sum += words[i];
+        total += sum;
+    });
+    return total;
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -57,7 +75,8 @@ NB_MODULE(_native, m) {
 
     nb::class_<Pool>(m, "Pool")
         .def(nb::init<int>())
-        .def_prop_ro("num_threads", &Pool::num_threads);
+        .def_prop_ro("num_threads", &Pool::num_threads)
+        .def("read", &read_all, nb::call_guard<nb::gil_scoped_release>());
 
     nb::class_<State>(m, "State")
         .def(nb::init<>())

@@ -185,8 +185,9 @@ void Program::run_cache_write(const Op& op) {
         const int64_t at = positions.id(r) % cache.length, stream = streams.id(r);
         const float *key = x.row(r) + op.ints[1], *value = x.row(r) + op.ints[2];
         for (int64_t h = 0; h < cache.heads; ++h, key += cache.head_dim, value += cache.head_dim) {
-            float* keys = cache.keys_of(stream, h) + at;
-            for (int64_t d = 0; d < cache.head_dim; ++d) keys[d * cache.length] = key[d];
+            const int64_t lane = at % kKeyBlock;
+            float* keys = cache.keys_of(stream, h) + (at - lane) * cache.head_dim + lane;
+            for (int64_t d = 0; d < cache.head_dim; ++d) keys[d * kKeyBlock] = key[d];
             std::copy_n(value, cache.head_dim, cache.values_of(stream, h) + at * cache.head_dim);
         }
     }
@@ -241,8 +242,8 @@ void Program::attend(const Op& op, const std::vector<size_t>& starts, size_t tas
     job.length = cache.length;
     job.head_dim = head_dim;
     job.scale = op.floats[0];
-    std::vector<float>& scores = scratch_[thread].scores;
-    const size_t needed = job.num_rows * static_cast<size_t>(newest - oldest + 1 + 16);
+    Floats& scores = scratch_[thread].scores;
+    const size_t needed = job.num_rows * attention_stride(oldest, newest);
     if (scores.size() < needed) scores.resize(needed + needed / 2);
     job.scratch = scores.data();
     kernels_->attention(job);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,20 @@
 #include "sampler.hpp"
 
 namespace mosstalk {
+
+// Floats on cache lines of their own: a 64-byte load that crosses two lines costs two.
+template <class T>
+struct LineAllocator {
+    using value_type = T;
+    static constexpr std::align_val_t kLine{64};
+    LineAllocator() = default;
+    template <class U>
+    LineAllocator(const LineAllocator<U>&) {}
+    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+    void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+    bool operator==(const LineAllocator&) const { return true; }
+};
+using Floats = std::vector<float, LineAllocator<float>>;
 
 enum class Kind : int {  // in the order of _KINDS in cpu/backend.py
     embed, gather, linear, layer_norm, rms_norm, rope, cache_write, attention, gelu, silu_gate,
@@ -31,7 +46,7 @@ struct Buffer {
 };
 
 struct Cache {
-    float* keys;    // [streams, heads, head_dim, length]
+    float* keys;    // [streams, heads, length / kKeyBlock, head_dim, kKeyBlock]
     float* values;  // [streams, heads, length, head_dim]
     int64_t heads, head_dim, length;
     float* keys_of(int64_t stream, int64_t head) const {
@@ -65,7 +80,7 @@ class Program {
 
   private:
     struct Scratch {  // of one thread
-        std::vector<float> panel, scores;
+        Floats panel, scores;
     };
     void run_op(const Op& op);
     void run_embed(const Op& op);
@@ -87,7 +102,7 @@ class Program {
     std::shared_ptr<Pool> pool_;
     const Kernels* kernels_;
     std::vector<Buffer> buffers_;
-    std::vector<std::vector<float>> float_memory_;
+    std::vector<Floats> float_memory_;
     std::vector<std::vector<int32_t>> int_memory_;
     std::vector<Matrix> weights_;
     std::vector<std::vector<float>> vectors_;  // weights of one row, unpacked

@@ -89,6 +89,10 @@ struct Vec {
         __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
         return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
     }
+    template <int M>
+    static void sums(const Vec (&x)[M], float* out) {
+        for (int m = 0; m < M; ++m) out[m] = x[m].sum();
+    }
 };
 
 inline float f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }

@@ -60,6 +60,31 @@ struct Vec {
         return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
     }
     float max() const { return _mm512_reduce_max_ps(v); }
+
+    // Eight sums side by side: the additions of `sum`, with the shuffles shared.
+    static Vec halves(Vec a, Vec b) {  // low half of each plus its high half: [a, b]
+        return Vec{_mm512_shuffle_f32x4(a.v, b.v, 0x44)} + Vec{_mm512_shuffle_f32x4(a.v, b.v, 0xee)};
+    }
+    static Vec quarters(Vec a, Vec b) {  // the same within each half of [a, b], [c, d]
+        return Vec{_mm512_shuffle_f32x4(a.v, b.v, 0x88)} + Vec{_mm512_shuffle_f32x4(a.v, b.v, 0xdd)};
+    }
+    template <int M>
+    static void sums(const Vec (&x)[M], float* out) {
+        if constexpr (M == 8) {
+            const Vec low = quarters(halves(x[0], x[1]), halves(x[2], x[3]));
+            const Vec high = quarters(halves(x[4], x[5]), halves(x[6], x[7]));
+            const __m512d l = _mm512_castps_pd(low.v), h = _mm512_castps_pd(high.v);
+            const Vec pairs = Vec{_mm512_castpd_ps(_mm512_unpacklo_pd(l, h))} +
+                              Vec{_mm512_castpd_ps(_mm512_unpackhi_pd(l, h))};
+            const Vec ones = pairs + Vec{_mm512_permute_ps(pairs.v, 0xb1)};
+            const __m512i order =
+                _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+            const __m512 sorted = _mm512_permutexvar_ps(order, ones.v);
+            _mm256_storeu_ps(out, _mm512_castps512_ps256(sorted));
+        } else {
+            for (int m = 0; m < M; ++m) out[m] = x[m].sum();
+        }
+    }
 };
 
 inline float f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }

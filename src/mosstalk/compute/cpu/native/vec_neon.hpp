@@ -100,6 +100,10 @@ struct Vec {
     float max() const {
         return vmaxvq_f32(vmaxq_f32(vmaxq_f32(q[0], q[1]), vmaxq_f32(q[2], q[3])));
     }
+    template <int M>
+    static void sums(const Vec (&x)[M], float* out) {
+        for (int m = 0; m < M; ++m) out[m] = x[m].sum();
+    }
 };
 
 inline float f16_to_f32(uint16_t h) {

@@ -100,6 +100,10 @@ struct Vec {
         for (float x : lane) top = x > top ? x : top;
         return top;
     }
+    template <int M>
+    static void sums(const Vec (&x)[M], float* out) {  // the sum of each
+        for (int m = 0; m < M; ++m) out[m] = x[m].sum();
+    }
 };
 
 inline void prefetch(const void*) {}
