@@ -114,8 +114,8 @@ def _writer_on_full_disk(path: Path) -> AudioWriter:
     with pytest.MonkeyPatch.context() as patch:
         real_open = Path.open
 
-        def open_full(self: Path, *arguments: str) -> FullDisk:
-            real_open(self, *arguments).close()
+        def open_full(self: Path, mode: str) -> FullDisk:
+            real_open(self, mode).close()
             return FullDisk()
 
         patch.setattr(Path, "open", open_full)

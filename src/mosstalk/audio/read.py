@@ -41,7 +41,7 @@ def read_clip(source: str | Path | bytes, *, name: str) -> AudioClip:
             "a few seconds of speech are enough"
         )
     try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
+        with soundfile.SoundFile(_Content(data)) as file:
             sample_rate = int(file.samplerate)
             _reject_cut_wav(file, name)
             samples = _read_samples(file, name)
@@ -60,6 +60,16 @@ def read_clip(source: str | Path | bytes, *, name: str) -> AudioClip:
             f"{name}: the recording holds values that are not numbers; export it again"
         )
     return AudioClip(samples, sample_rate)
+
+
+class _Content(io.BytesIO):
+    """A file's content; libsndfile seeks before the start of damaged ones, which moves nothing."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(offset, whence)
+        except (ValueError, OverflowError):
+            return self.tell()
 
 
 def _read_file(path: Path, name: str) -> bytes:
