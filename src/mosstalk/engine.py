@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Unpack
@@ -186,6 +186,16 @@ class Speaker:
         made = Voice(name, codes, codec.sample_rate, digest, self._codec_identity, transcript)
         return made, prepared.warnings
 
+    def hear(self, voice: str | Voice) -> AudioClip:
+        """A voice's recording as this model hears it: its codes, decoded.
+
+        Raises UsageError for an unknown voice, or one that was made with another codec.
+        """
+        chosen = self._checked(self.voices.load(voice) if isinstance(voice, str) else voice)
+        with self._lock:
+            samples = self.codec.start(len(chosen.codes))(chosen.codes)
+        return AudioClip(samples, self.sample_rate)
+
     def _speak(
         self,
         parts: list[TextChunk],
@@ -247,10 +257,15 @@ class Speaker:
             )
         if voice is None or voice == NO_VOICE:
             return None
-        chosen = self.voices.load(voice) if isinstance(voice, str) else voice
-        if chosen.codec_identity != self._codec_identity:
+        chosen = self._checked(self.voices.load(voice) if isinstance(voice, str) else voice)
+        if chosen.transcript:  # it goes into the prompt, as the text does
+            chosen = replace(chosen, transcript=self.model.clean(chosen.transcript)[0])
+        return chosen
+
+    def _checked(self, voice: Voice) -> Voice:
+        if voice.codec_identity != self._codec_identity:
             raise UsageError(
-                f"voice {chosen.name!r} was made with another codec; add its recording again with "
+                f"voice {voice.name!r} was made with another codec; add its recording again with "
                 "this model"
             )
-        return chosen
+        return voice

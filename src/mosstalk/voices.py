@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mosstalk.audio.target import TargetFile, write_failure
-from mosstalk.errors import CheckpointError, UsageError
+from mosstalk.errors import CheckpointError, OutputError, UsageError
 from mosstalk.types import Voice
 
 _FORMAT = "mosstalk-voice-1"
@@ -79,6 +79,9 @@ class VoiceStore:
         except OSError as error:
             target.discard()
             raise write_failure(path, error) from error
+        except OutputError:  # of the commit, which writes what is still in the buffer
+            target.discard()
+            raise
         return path
 
     def remove(self, name: str) -> None:
@@ -109,7 +112,7 @@ def read_voice(path: Path, name: str) -> Voice:
         sample_rate = int(about["sample_rate"])
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path} is not a readable voice file; add it again") from error
-    if codes.ndim != 2 or not codes.size or codes.min() < 0:
+    if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu" or codes.min() < 0:
         raise CheckpointError(f"{path} holds no usable codes; add it again")
     return Voice(
         name=name,

@@ -11,6 +11,7 @@ from mosstalk.compute.state import State
 from mosstalk.errors import UsageError
 
 BACKENDS = ("cpu", "reference")
+_MAX_THREADS = 256  # a system may refuse more, and none are faster
 
 
 class RunnableProgram(Protocol):
@@ -47,10 +48,12 @@ class ReferenceBackend:
 def open_backend(name: str, threads: int = 0) -> Backend:
     """The backend `name` with `threads` threads (0: its default).
 
-    Raises UsageError for an unknown name or a negative number of threads.
+    Raises UsageError for an unknown name or an impossible number of threads.
     """
-    if threads < 0:
-        raise UsageError(f"the number of threads is {threads}, but must be 0 (automatic) or more")
+    if not 0 <= threads <= _MAX_THREADS:
+        raise UsageError(
+            f"the number of threads is {threads}, but must be from 0 (automatic) to {_MAX_THREADS}"
+        )
     if name == "cpu":
         from mosstalk.compute.cpu.backend import CpuBackend
 

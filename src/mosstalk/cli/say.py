@@ -1,0 +1,235 @@
+"""`mosstalk say`: a text to a file, a pipe or the loudspeaker, written while it is made."""
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from mosstalk.audio.play import open_player
+from mosstalk.audio.write import AudioWriter, open_writer
+from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
+from mosstalk.checkpoint.storage import StorageType
+from mosstalk.cli.progress import ProgressLine, tell, warn
+from mosstalk.compute.backend import BACKENDS
+from mosstalk.engine import Speaker, load
+from mosstalk.errors import OutputError, UsageError
+from mosstalk.stream import SpeechStream
+from mosstalk.types import SpeechOptions, SpeechSettings, Voice
+from mosstalk.voices import NO_VOICE
+
+_DEFAULT_OUT = "mosstalk.wav"
+_PIPE = "-"
+_MAX_TEXT_BYTES = 16 * 2**20  # a library of novels: more is no text, or never ends
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `mosstalk say`."""
+    text = parser.add_mutually_exclusive_group(required=True)
+    text.add_argument("text", nargs="?", metavar="TEXT", help="what to say; - reads standard input")
+    text.add_argument("--text-file", metavar="F", help="file of what to say, in UTF-8; or -")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out",
+        metavar="F.wav|F.flac|-",
+        help=f"file to write, or - for standard output (default: {_DEFAULT_OUT}, unless --play)",
+    )
+    output.add_argument("--play", action="store_true", help="play the audio while it is made")
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON object about the result"
+    )
+    _add_model_arguments(parser.add_argument_group("model"))
+    _add_voice_arguments(parser.add_argument_group("voice"))
+    _add_speech_arguments(parser.add_argument_group("speech"))
+
+
+def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--model",
+        default=BUILT_IN,
+        metavar="M",
+        help=f"{', '.join((BUILT_IN, *HUB_MODELS))}, a model directory or a .gguf file "
+        f"(default: {BUILT_IN})",
+    )
+    group.add_argument("--codec", metavar="DIR", help="codec, if it is not with the model")
+    group.add_argument(
+        "--weight-type",
+        default=StorageType.NATIVE.value,
+        metavar="T",
+        help=f"one of {', '.join(StorageType)} (default: native, as the file has them)",
+    )
+    group.add_argument(
+        "--device",
+        default=BACKENDS[0],
+        metavar="D",
+        help=f"one of {', '.join(BACKENDS)} (default: {BACKENDS[0]})",
+    )
+    group.add_argument(
+        "--threads", type=int, default=0, metavar="N", help="default: physical cores - 1, at most 4"
+    )
+
+
+def _add_voice_arguments(group: argparse._ArgumentGroup) -> None:
+    voice = group.add_mutually_exclusive_group()
+    voice.add_argument(
+        "--voice", metavar="NAME", help=f"a saved voice; {NO_VOICE} to go without one"
+    )
+    voice.add_argument("--voice-ref", metavar="CLIP", help="recording of a voice, for this run")
+    group.add_argument(
+        "--voice-transcript", metavar="TEXT", help="the words of the voice's recording"
+    )
+    group.add_argument(
+        "--mode",
+        default=SpeechOptions().mode,
+        help="clone, or continuation: go on after the recording, whose transcript is needed "
+        "(default: clone)",
+    )
+
+
+def _add_speech_arguments(group: argparse._ArgumentGroup) -> None:
+    defaults = SpeechOptions()
+    group.add_argument("--seed", type=int, metavar="N", help="default: another one each time")
+    group.add_argument("--temperature", type=float, metavar="X", help="0: the likeliest always")
+    group.add_argument("--top-k", type=int, metavar="N", help="0: no limit")
+    group.add_argument("--top-p", type=float, metavar="X", help="1: no limit")
+    group.add_argument("--repetition-penalty", type=float, metavar="X", help="1: none")
+    group.add_argument(
+        "--max-frames",
+        type=int,
+        default=defaults.max_frames,
+        metavar="N",
+        help=f"cap on each part of the text (default: {defaults.max_frames})",
+    )
+    group.add_argument(
+        "--max-tokens",
+        type=int,
+        default=defaults.max_tokens,
+        metavar="N",
+        help="longest part that a text is divided into; 0: not divided "
+        f"(default: {defaults.max_tokens})",
+    )
+    group.add_argument("--codebooks", type=int, metavar="N", help="use the first N (default: all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Speak, write while speaking, and say what was made; raises MosstalkError."""
+    out: str | None = args.out
+    if out is None and not args.play:
+        out = _DEFAULT_OUT
+    if out == _PIPE:
+        _check_pipe(args.json)
+    text = _read_text(args)
+    speaker = load(
+        args.model,
+        device=args.device,
+        threads=args.threads,
+        weight_type=args.weight_type,
+        codec=args.codec,
+    )
+    voice, remarks = _choose_voice(speaker, args)
+    stream = speaker.stream(text, voice, **_settings(args))
+    _deliver(stream, speaker, out, play=args.play)
+    _report(stream, out, remarks, as_json=args.json)
+    return 0
+
+
+def _check_pipe(as_json: bool) -> None:
+    if as_json:
+        raise UsageError("--json and --out - both want standard output; give --out a file")
+    if sys.stdout is None:
+        raise UsageError("--out - needs standard output, which is closed; give --out a file")
+    if sys.stdout.isatty():
+        raise UsageError("--out - would write audio to the terminal; pipe it or give --out a file")
+
+
+def _read_text(args: argparse.Namespace) -> str:
+    source: str | None = args.text_file
+    if args.text == _PIPE:
+        source = _PIPE
+    if source is None:
+        text: str = args.text
+        return text
+    name = "standard input" if source == _PIPE else source
+    try:
+        if source != _PIPE:
+            with Path(source).open("rb") as file:
+                data = file.read(_MAX_TEXT_BYTES + 1)
+        elif sys.stdin is None:
+            raise UsageError("standard input is closed; give TEXT or --text-file F")
+        else:
+            data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}; check --text-file") from error
+    if len(data) > _MAX_TEXT_BYTES:
+        raise UsageError(f"{name} is longer than {_MAX_TEXT_BYTES >> 20} MiB; divide the text")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{name} is not text in UTF-8 (byte {error.start} is 0x{data[error.start]:02x}); "
+            "save it as UTF-8"
+        ) from error
+
+
+def _choose_voice(
+    speaker: Speaker, args: argparse.Namespace
+) -> tuple[str | Voice | None, tuple[str, ...]]:
+    """The voice asked for, and what is to be said about its recording."""
+    transcript: str | None = args.voice_transcript
+    if args.voice_ref is not None:
+        return speaker.make_voice("voice-ref", args.voice_ref, transcript)
+    if transcript is None:
+        return args.voice, ()
+    if args.voice in (None, NO_VOICE):
+        raise UsageError("--voice-transcript belongs to a voice; give --voice or --voice-ref")
+    return replace(speaker.voices.load(args.voice), transcript=transcript), ()
+
+
+def _settings(args: argparse.Namespace) -> SpeechSettings:
+    return {
+        "seed": args.seed,
+        "temperature": args.temperature,
+        "top_k": args.top_k,
+        "top_p": args.top_p,
+        "repetition_penalty": args.repetition_penalty,
+        "max_frames": args.max_frames,
+        "max_tokens": args.max_tokens,
+        "num_codebooks": args.codebooks,
+        "mode": args.mode,
+    }
+
+
+def _deliver(stream: SpeechStream, speaker: Speaker, out: str | None, *, play: bool) -> None:
+    """Write the stream as it comes. Outputs are opened at its first audio, not before."""
+    with stream, ProgressLine() as progress, ExitStack() as outputs:
+        writers: list[AudioWriter] = []
+        for chunk in stream:
+            if play and not writers:
+                player = open_player(speaker.sample_rate, speaker.num_channels)
+                writers.append(outputs.enter_context(player))
+            if out is not None and len(writers) == play:  # entered last, so finished first
+                file = open_writer(out, speaker.sample_rate, speaker.num_channels)
+                writers.append(outputs.enter_context(file))
+            for writer in writers:
+                writer.write(chunk.samples)
+            progress.show(stream)
+        if stream.summary.stop_reason == "no_audio":
+            raise OutputError(
+                "the model stopped before its first frame, so there is no audio; "
+                f"try other words or another seed than {stream.summary.seed}"
+            )
+
+
+def _report(
+    stream: SpeechStream, out: str | None, remarks: tuple[str, ...], *, as_json: bool
+) -> None:
+    summary = stream.summary
+    warnings = [*remarks, *summary.warnings]
+    for warning in warnings:
+        warn(warning)
+    if as_json:
+        print(json.dumps({"out": out, **summary.as_dict(), "warnings": warnings}))
+        return
+    name = "played" if out is None else "standard output" if out == _PIPE else out
+    tell(f"{name}: {summary.seconds:.2f} s of audio, RTF {summary.rtf:.2f}, seed {summary.seed}")
