@@ -13,7 +13,7 @@ from mosstalk.checkpoint.storage import (
     packed_bytes,
 )
 from mosstalk.checkpoint.weights import as_weight, storage_for
-from mosstalk.errors import UsageError
+from mosstalk.errors import CheckpointError, UsageError
 
 RNG = np.random.default_rng(3)
 PACKED = [StorageType.F32, StorageType.F16, StorageType.BF16, StorageType.Q8_0]
@@ -43,6 +43,17 @@ def test_q8_0_is_within_half_a_step() -> None:
     error = np.abs(from_float32("w", rows, StorageType.Q8_0).to_float32() - rows)
     step = np.abs(rows.reshape(8, 2, 32)).max(axis=2) / 127
     assert (error.reshape(8, 2, 32).max(axis=2) <= step * 0.5 + 127 * step * 2.0**-11).all()
+
+
+def test_q8_0_of_the_tiniest_values_is_zero() -> None:
+    tensor = from_float32("w", np.full((1, 32), 1e-40, np.float32), StorageType.Q8_0)
+    assert not tensor.to_float32().any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e7])
+def test_q8_0_refuses_what_it_cannot_hold(value: float) -> None:
+    with pytest.raises(CheckpointError, match="tensor w has values that q8_0 cannot hold"):
+        from_float32("w", np.full((1, 32), value, np.float32), StorageType.Q8_0)
 
 
 def test_bf16_rounds_to_nearest_even() -> None:

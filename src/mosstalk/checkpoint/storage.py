@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.errors import UsageError
+from mosstalk.errors import CheckpointError, UsageError
 
 Q8_BLOCK_LEN = 32  # values that share a scale
 Q8_BLOCK_BYTES = 34  # f16 scale, then 32 int8: the block of GGUF's Q8_0
@@ -71,7 +71,8 @@ class StoredTensor:
 def from_float32(name: str, values: NDArray[np.float32], storage: StorageType) -> StoredTensor:
     """Pack float32 values, rounding to nearest.
 
-    q8_0 needs a last axis that is a multiple of 32; other tensors are kept as f16 then.
+    q8_0 needs a last axis that is a multiple of 32; other tensors are kept as f16 then. Raises
+    CheckpointError for values that q8_0 cannot hold.
     """
     # order="C" and not ascontiguousarray, which would give a scalar an axis.
     values = np.asarray(values, np.float32, order="C")
@@ -83,7 +84,7 @@ def from_float32(name: str, values: NDArray[np.float32], storage: StorageType) -
     elif storage is StorageType.BF16:
         data = _round_to_bf16(values)
     elif storage is StorageType.Q8_0:
-        data = _quantize_q8_0(values)
+        data = _quantize_q8_0(name, values)
     else:
         storage, data = StorageType.F32, values
     return StoredTensor(name, values.shape, storage, data)
@@ -114,11 +115,18 @@ def _round_to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
     return np.where(np.isnan(values), quiet, rounded)
 
 
-def _quantize_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+def _quantize_q8_0(name: str, values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Blocks of 32 values: scale max|x| / 127 as f16, then round(x / scale) to int8."""
     blocks = values.reshape(-1, Q8_BLOCK_LEN)
     scales = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
-    inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
+    if scales.size and not scales.max() <= np.finfo(np.float16).max:
+        raise CheckpointError(
+            f"tensor {name} has values that q8_0 cannot hold (NaN, infinite or above 8e6); "
+            "choose another weight type"
+        )
+    # A scale below the smallest normal float32 has no inverse; as f16 it is 0 anyway.
+    usable = scales >= np.finfo(np.float32).tiny
+    inverse = np.divide(1, scales, out=np.zeros_like(scales), where=usable)
     packed = np.empty((len(blocks), Q8_BLOCK_BYTES), np.uint8)
     packed[:, :2] = scales.astype(np.float16).view(np.uint8)
     # GGUF rounds halves away from zero. Adding 0.5 first would lift 0.49999997 to 1.
