@@ -1,0 +1,115 @@
+"""One frame's slots in the local transformer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.compute.program import Program
+from mosstalk.compute.sampling import SamplingParams
+from mosstalk.compute.state import State
+from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
+from mosstalk.models.moss_tts_nano.model import NanoModel
+from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.moss_tts_nano.transformer import record_stack
+from mosstalk.nn.attention import Rows
+from mosstalk.nn.rope import inverse_frequencies
+from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached
+
+_GREEDY = SamplingParams(temperature=0.0)
+_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    codes: NDArray[np.int32]  # [n_vq]
+    hidden: NDArray[np.float32]  # [slots, hidden]
+    logits: tuple[NDArray[np.float32], ...]  # of each codebook
+
+
+def check_repeat(subject: Subject, comparison: Comparison) -> None:
+    """The same state gives the same codes each time, within their codebooks."""
+    session = subject.prefilled()
+    first = _decode(subject, session)
+    for i in range(1, _REPEATS):
+        again = _decode(subject, session)
+        comparison.add_ids(f"repeat {i}, codes", first.codes, again.codes)
+        comparison.add(f"repeat {i}, hidden", first.hidden, again.hidden)
+        for q, logits in enumerate(zip(first.logits, again.logits, strict=True)):
+            comparison.add(f"repeat {i}, logits of codebook {q}", *logits)
+    for q, size in enumerate(subject.model.config.audio_codebook_sizes):
+        code = int(first.codes[q])
+        comparison.require(0 <= code < size, f"code {code} is outside codebook {q} of {size}")
+
+
+def check_slots(subject: Subject, comparison: Comparison) -> None:
+    """Slot after slot over the local cache, against all slots in one pass."""
+    model, config = subject.model, subject.model.config
+    session = subject.prefilled()
+    frame = _decode(subject, session)
+    assert session.hidden is not None
+    slot = config.audio_assistant_slot_token_id
+    embedded = [
+        table.to_float32()[code]
+        for table, code in zip(model.weights.audio_embeddings, frame.codes[:-1], strict=False)
+    ]
+    inputs = [session.hidden, model.weights.wte.to_float32()[slot], *embedded]
+    comparison.add("slots", _one_pass(model, np.stack(inputs)), frame.hidden)
+
+
+def check_fewer_codebooks(subject: Subject, comparison: Comparison) -> None:
+    """With some codebooks only, their codes are the same and the others are pads."""
+    full = _decode(subject, subject.prefilled())
+    config = subject.model.config
+    for active in sorted({1, (config.n_vq + 1) // 2}):
+        session = subject.model.session(num_codebooks=active)
+        session.begin_generation(subject.budget)
+        session.prefill(subject.rows)
+        part = _decode(subject, session)
+        pads = np.full(config.n_vq - active, config.audio_pad_token_id, np.int32)
+        expected = np.concatenate([full.codes[:active], pads])
+        comparison.add_ids(f"{active} codebooks", expected, part.codes)
+
+
+def check_reads(subject: Subject, comparison: Comparison) -> None:
+    """Forking, saving and trying a frame leave the cached rows as they were."""
+    session = subject.prefilled()
+    before = cached_rows(session)
+    session.save()
+    fork = session.fork()
+    fork.step(0, [0] * subject.model.config.n_vq)
+    _decode(subject, session)
+    comparison.require(session.cached_positions == len(subject.rows), "rows were added")
+    compare_cached(comparison, "after reads", before, cached_rows(session))
+    assert session.hidden is not None
+    comparison.add("hidden after reads", subject.hidden[-1], session.hidden)
+
+
+def _decode(subject: Subject, session: NanoSession) -> _Frame:
+    """One greedy frame that the session does not keep."""
+    assert session.hidden is not None
+    decoder = subject.model.frame_decoder(session.num_codebooks)
+    sampling = FrameSampling(_GREEDY, _GREEDY, subject.seed)
+    _, codes, _ = decoder.run(session.state, session.hidden, 0, sampling)
+    logits = tuple(
+        decoder.program.array(decoder.outputs[f"logits.{q}"])[0].copy()
+        for q in range(session.num_codebooks)
+    )
+    return _Frame(codes, np.stack(decoder.local_hidden()), logits)
+
+
+def _one_pass(model: NanoModel, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Hidden vectors of all slots, whose inputs are known, in one run of the local blocks."""
+    config, slots = model.config, len(inputs)
+    program = Program(max_rows=1)
+    x = program.input("slots", config.hidden_size, slots)
+    rows = Rows.record(program, "local", config.head_dim, slots)
+    stack = record_stack(program, x, model.weights.local_stack, config, config.n_layer, rows)
+    out = program.output("hidden", stack)
+    built = model.backend.build(program)
+    built.array(x)[:] = inputs
+    positions = np.arange(slots, dtype=np.int32)
+    rows.place(built, positions, 0, inverse_frequencies(config.head_dim, config.rope_base))
+    built.run(1, State(model.spec, 1))
+    return built.array(out).copy()

@@ -1,0 +1,95 @@
+"""Cached rows used again: as a prefix, in a fork, after truncation, from a saved session."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached, cut, random_rows
+
+
+def check_prefix(subject: Subject, comparison: Comparison) -> None:
+    """A prompt over the prefix that an earlier prompt, longer or shorter, left in the cache."""
+    total = len(subject.rows)
+    for kept in sorted({1, total // 2, total - 1}):
+        session = subject.session()
+        session.prefill(np.concatenate([subject.rows[:kept], _other_rows(subject)[kept:]]))
+        hidden = session.prefill(subject.rows, reuse_rows=kept)
+        subject.compare(comparison, f"{kept} rows of another prompt", session, hidden)
+    session = subject.prefilled(total // 2)
+    hidden = session.prefill(subject.rows, reuse_rows=total // 2)
+    subject.compare(comparison, "a prefix alone", session, hidden)
+
+
+def check_fork(subject: Subject, comparison: Comparison) -> None:
+    """Two forks of a prefix that go different ways; the prefix stays as it was."""
+    kept = len(subject.rows) // 2
+    prefix = subject.prefilled(kept)
+    other, fork = prefix.fork(subject.budget), prefix.fork(subject.budget)
+    rows = np.concatenate([subject.rows[:kept], _other_rows(subject)[kept:]])
+    other.prefill(rows, reuse_rows=kept)
+    hidden = fork.prefill(subject.rows, reuse_rows=kept)
+    subject.compare(comparison, "fork", fork, hidden)
+    compare_cached(comparison, "prefix", cut(subject.cached, kept), cached_rows(prefix))
+    other.prefill(rows, reuse_rows=kept)
+    subject.compare(comparison, "fork after another", fork, hidden)
+    hidden = prefix.prefill(subject.rows, reuse_rows=kept)
+    subject.compare(comparison, "prefix after its forks", prefix, hidden)
+
+
+def check_truncate(subject: Subject, comparison: Comparison) -> None:
+    """Rows cut off and computed again, by a prefill and by steps."""
+    total = len(subject.rows)
+    for kept in sorted({0, 1, total // 2, total - 1}):
+        session = subject.prefilled()
+        session.truncate(kept)
+        comparison.require(session.cached_positions == kept, f"truncate to {kept} rows")
+        hidden = session.prefill(subject.rows, reuse_rows=kept)
+        subject.compare(comparison, f"truncated to {kept}", session, hidden)
+    session = subject.prefilled()
+    session.truncate(total // 2)
+    steps = [session.step(row[0], row[1:].tolist()) for row in subject.rows[total // 2 :]]
+    subject.compare(comparison, "truncated, then steps", session, np.stack(steps))
+
+
+def check_save(subject: Subject, comparison: Comparison) -> None:
+    """A session saved and loaded, after which the saved one is used for something else."""
+    kept = len(subject.rows) // 2
+    session = subject.prefilled(kept)
+    saved = session.save()
+    session.prefill(_other_rows(subject))
+    loaded = subject.model.session()
+    loaded.load(saved)
+    hidden = loaded.prefill(subject.rows, reuse_rows=kept)
+    subject.compare(comparison, "loaded", loaded, hidden)
+
+
+def check_changed_row(subject: Subject, comparison: Comparison) -> None:
+    """Control: another text id, or another code, early in the prompt changes its last hidden."""
+    config, at = subject.model.config, len(subject.rows) // 3
+    text, code = subject.rows.copy(), subject.rows.copy()
+    text[at, 0] = (text[at, 0] + 1) % config.vocab_size
+    code[at, 1] = 0 if code[at, 1] >= config.audio_codebook_sizes[0] else code[at, 1] + 1
+    for what, rows in (("text id", text), ("code", code)):
+        hidden = subject.session().prefill(rows)
+        comparison.add(f"changed {what}", subject.hidden[-1], hidden[-1])
+
+
+def check_order(subject: Subject, comparison: Comparison) -> None:
+    """Control: the same rows in another order change the last hidden: positions count."""
+    rows = np.concatenate([np.roll(subject.rows[:-1], 1, axis=0), subject.rows[-1:]])
+    hidden = subject.session().prefill(rows)
+    comparison.add("rows in another order", subject.hidden[-1], hidden[-1])
+
+
+def check_wrong_prefix(subject: Subject, comparison: Comparison) -> None:
+    """Control: a prefix of other rows, taken for this prompt's, changes the last hidden."""
+    kept = len(subject.rows) // 2
+    session = subject.session()
+    session.prefill(_other_rows(subject)[:kept])
+    hidden = session.prefill(subject.rows, reuse_rows=kept)
+    comparison.add("wrong prefix", subject.hidden[-1], hidden[-1])
+
+
+def _other_rows(subject: Subject) -> NDArray[np.int32]:
+    """A prompt as long as the subject's, of other rows."""
+    return random_rows(subject.model.config, len(subject.rows), subject.seed + 1)
