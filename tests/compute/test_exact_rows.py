@@ -1,0 +1,144 @@
+"""On the cpu backend a row's result is the same bits in whatever company it is computed."""
+
+import numpy as np
+import pytest
+from compute_programs import (
+    KERNELS,
+    PACKINGS,
+    AttentionBench,
+    Floats,
+    outputs_of,
+    random_floats,
+    random_weight,
+    state_of,
+)
+
+from mosstalk.checkpoint.storage import StorageType, StoredTensor, from_float32
+from mosstalk.compute.cpu.backend import CpuBackend
+from mosstalk.compute.ops import GeluKind
+from mosstalk.compute.program import Program
+from mosstalk.compute.state import CacheSpec
+
+pytestmark = pytest.mark.parametrize("kernels", KERNELS)
+MAX_ROWS = 20
+WIDTHS = (8, 24, 33, 64, 160, 257)
+
+
+def _linear(
+    kernels: str, x: Floats, weight: StoredTensor, bias: StoredTensor, threads: int = 1
+) -> Floats:
+    program = Program(len(x))
+    program.output("out", program.linear(program.input("x", x.shape[1]), weight, bias))
+    out: Floats = outputs_of(CpuBackend(threads, kernels), program, {"x": x}, len(x))["out"]
+    return out
+
+
+@pytest.mark.parametrize("storage", PACKINGS)
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_exact_linear_whatever_rows_are_together(
+    kernels: str, columns: int, storage: StorageType
+) -> None:
+    weight = random_weight(1, 37, columns, storage=storage)
+    bias = random_weight(2, 37)
+    x = random_floats(3, MAX_ROWS, columns)
+    alone = np.concatenate([_linear(kernels, row[None], weight, bias) for row in x])
+    for rows in range(2, MAX_ROWS + 1):
+        assert np.array_equal(_linear(kernels, x[:rows], weight, bias), alone[:rows])
+        # The same rows at other places of the call.
+        assert np.array_equal(_linear(kernels, x[-rows:], weight, bias), alone[-rows:])
+
+
+@pytest.mark.parametrize("storage", PACKINGS)
+def test_exact_linear_whatever_the_threads(kernels: str, storage: StorageType) -> None:
+    weight, bias = random_weight(1, 771, 256, storage=storage), random_weight(2, 771)
+    x = random_floats(3, 9, 256)
+    alone = np.concatenate([_linear(kernels, row[None], weight, bias) for row in x])
+    for threads in (1, 2, 3):
+        for rows in (1, 2, 5, 6, 7, 9):
+            found = _linear(kernels, x[:rows], weight, bias, threads)
+            assert np.array_equal(found, alone[:rows])
+
+
+@pytest.mark.parametrize("storage", PACKINGS)
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_exact_packed_linear_equals_its_float32_values(
+    kernels: str, columns: int, storage: StorageType
+) -> None:
+    packed, bias = random_weight(1, 37, columns, storage=storage), random_weight(2, 37)
+    wide = from_float32("wide", packed.to_float32(), StorageType.F32)
+    for rows in (1, 4, 9):
+        x = random_floats(3, rows, columns)
+        found = _linear(kernels, x, packed, bias)
+        assert np.array_equal(found, _linear(kernels, x, wide, bias))
+
+
+def test_exact_row_wise_ops_whatever_the_rows_and_threads(kernels: str) -> None:
+    """Norms, activations and sums, over widths where several threads share the rows."""
+    columns = 1203
+    program = Program(40)
+    x = program.input("x", columns)
+    normed = program.layer_norm(x, random_weight(1, columns), random_weight(2, columns), 1e-5)
+    program.output("layer_norm", normed)
+    program.output("rms_norm", program.rms_norm(x, random_weight(3, columns), 1e-5))
+    program.output("tanh", program.gelu(x, GeluKind.TANH))
+    program.output("erf", program.gelu(x, GeluKind.ERF))
+    program.output("add", program.add(x, normed, random_weight(4, columns)))
+    pair = program.input("pair", 2 * columns)
+    program.output("silu_gate", program.silu_gate(pair))
+    values = {"x": random_floats(5, 40, columns), "pair": random_floats(6, 40, 2 * columns)}
+    together = outputs_of(CpuBackend(3, kernels), program, values, 40)
+    for row in (0, 17, 39):
+        one = {name: value[row : row + 1] for name, value in values.items()}
+        alone = outputs_of(CpuBackend(1, kernels), program, one, 1)
+        for name, value in alone.items():
+            assert np.array_equal(value[0], together[name][row]), name
+
+
+@pytest.mark.parametrize("window", [0, 7, 40])
+@pytest.mark.parametrize("head_dim", [8, 20, 64, 80])
+def test_exact_attention_whatever_the_chunks_capacity_and_threads(
+    kernels: str, head_dim: int, window: int
+) -> None:
+    cache = CacheSpec(2, head_dim, window)
+    first = AttentionBench(CpuBackend(1, kernels), cache, 4, 1, 130)
+    x = random_floats(1, 130, first.width)
+    alone = first.sequence(x, 1)
+    for threads, max_rows, capacity in ((1, 130, 130), (2, 17, 131), (3, 64, 4000)):
+        bench = AttentionBench(CpuBackend(threads, kernels), cache, 4, max_rows, capacity)
+        for calls_of in (2, 3, 4, 5, 17, 64, 130):
+            if calls_of <= max_rows:
+                assert np.array_equal(bench.sequence(x, calls_of), alone)
+
+
+@pytest.mark.parametrize("window", [0, 7])
+def test_exact_attention_whatever_streams_share_the_call(kernels: str, window: int) -> None:
+    """Rows of three streams in one call, in runs and shuffled: each stream as if alone."""
+    bench = AttentionBench(CpuBackend(2, kernels), CacheSpec(2, 20, window), 4, 30, 60)
+    rows = [random_floats(seed, 60, bench.width) for seed in range(3)]
+    alone = [bench.sequence(x, 1) for x in rows]
+    generator = np.random.default_rng(9)
+    for shuffled in (False, True):
+        state = bench.state(3)
+        for start in range(0, 60, 10):
+            streams = np.repeat(np.arange(3, dtype=np.int32), 10)
+            if shuffled:
+                generator.shuffle(streams)
+            positions = np.empty(30, np.int32)
+            for stream in range(3):
+                positions[streams == stream] = np.arange(start, start + 10)
+            pairs = list(zip(streams, positions, strict=True))
+            x = np.stack([rows[stream][position] for stream, position in pairs])
+            found = bench.call(state, x, positions, streams)
+            wanted = np.stack([alone[stream][position] for stream, position in pairs])
+            assert np.array_equal(found, wanted)
+
+
+def test_exact_attention_ignores_what_lies_beyond_its_rows(kernels: str) -> None:
+    """Memory of forgotten rows, even where it is not a number, is never part of a result."""
+    bench = AttentionBench(CpuBackend(1, kernels), CacheSpec(1, 16), 1, 8, 64)
+    x = random_floats(1, 40, bench.width)
+    clean = bench.sequence(x, 8)
+    state = state_of(bench.cache, 64, 8)
+    state.keys[0][:] = np.nan
+    state.values[0][:] = np.nan
+    assert np.array_equal(bench.sequence(x, 8, state), clean)
