@@ -73,6 +73,12 @@ class State:
         values = self.values[cache][stream].transpose(1, 0, 2)
         return values[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
+    def check_room(self, rows: int, stream: int = 0) -> None:
+        """Raise ValueError where `rows` more do not fit: they would overwrite the oldest."""
+        held = self.lengths[stream]
+        if held + rows > self.capacity:
+            raise ValueError(f"{rows} rows do not fit after {held} of at most {self.capacity}")
+
     def reset(self, stream: int = 0) -> None:
         """Forget everything of one stream."""
         self.lengths[stream] = 0

@@ -57,8 +57,10 @@ class FrameDecoder:
     ) -> tuple[bool, NDArray[np.int32], NDArray[np.float32]]:
         """From the last row's hidden vector: whether to go on, codes [n_vq], the next hidden.
 
-        On "continue" the new row is in the state's caches; its owner counts it.
+        On "continue" the new row is in the state's caches; its owner counts it. Raises ValueError
+        where the state has no room for it.
         """
+        state.check_room(1)
         array = self.program.array
         array(self._local_inputs)[0] = hidden
         array(self._text_params)[0] = sampling.text.row()

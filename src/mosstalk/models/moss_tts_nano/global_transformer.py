@@ -57,7 +57,11 @@ class GlobalTransformer:
     def run(
         self, state: State, rows: NDArray[np.int32], calls_of: int = MAX_ROWS, stream: int = 0
     ) -> NDArray[np.float32]:
-        """Append `rows` [n, 1 + n_vq] to the stream, `calls_of` at a time: hidden [n, hidden]."""
+        """Append `rows` [n, 1 + n_vq] to the stream, `calls_of` at a time: hidden [n, hidden].
+
+        Raises ValueError where the state has no room for them.
+        """
+        state.check_room(len(rows), stream)
         hidden = []
         for start in range(0, len(rows), calls_of):
             part = rows[start : start + calls_of]
