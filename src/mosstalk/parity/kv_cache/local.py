@@ -59,7 +59,7 @@ def check_slots(subject: Subject, comparison: Comparison) -> None:
 
 
 def check_fewer_codebooks(subject: Subject, comparison: Comparison) -> None:
-    """With some codebooks only, their codes are the same and the others are pads."""
+    """With some codebooks only, their slots are the same and the other codes are pads."""
     full = _decode(subject, subject.prefilled())
     config = subject.model.config
     for active in sorted({1, (config.n_vq + 1) // 2}):
@@ -70,6 +70,7 @@ def check_fewer_codebooks(subject: Subject, comparison: Comparison) -> None:
         pads = np.full(config.n_vq - active, config.audio_pad_token_id, np.int32)
         expected = np.concatenate([full.codes[:active], pads])
         comparison.add_ids(f"{active} codebooks", expected, part.codes)
+        comparison.add(f"{active} codebooks, hidden", full.hidden[: active + 1], part.hidden)
 
 
 def check_reads(subject: Subject, comparison: Comparison) -> None:

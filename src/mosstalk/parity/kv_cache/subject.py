@@ -1,6 +1,6 @@
 """The model under test, a random prompt for it, and what a whole computation of it gives."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ _TEXT, _FULL, _PARTIAL = 0, 1, 2  # kinds of rows: no codes, all codes, some cod
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """A copy of what the global layers have cached: keys and values [heads, rows, head_dim]."""
+    """A copy of what the global layers have cached: keys and values [rows, heads, head_dim]."""
 
     keys: tuple[NDArray[np.float32], ...]
     values: tuple[NDArray[np.float32], ...]
@@ -98,19 +98,13 @@ def random_rows(config: NanoConfig, count: int, seed: int) -> NDArray[np.int32]:
 
 
 def cached_rows(session: NanoSession) -> Cached:
-    """What the layers that remember rows hold; raises ValueError where rows do not fit."""
-    state, length = session.state, session.cached_positions
-    keys, values = [], []
-    for spec, k, v in zip(state.spec.caches, state.keys, state.values, strict=True):
-        if spec.fixed_len:
-            continue
-        if length > v.shape[2]:
-            raise ValueError(f"{length} rows are cached in {v.shape[2]} places")
-        # Keys lie in blocks of positions, [heads, blocks, head_dim, positions].
-        by_position = k[0].swapaxes(2, 3).reshape(spec.heads, -1, spec.head_dim)
-        keys.append(by_position[:, :length].copy())
-        values.append(v[0, :, :length].copy())
-    return Cached(tuple(keys), tuple(values))
+    """What the layers that remember rows hold."""
+    state = session.state
+    kept = [i for i, spec in enumerate(state.spec.caches) if not spec.fixed_len]
+    return Cached(
+        tuple(state.cached_keys(i).copy() for i in kept),
+        tuple(state.cached_values(i).copy() for i in kept),
+    )
 
 
 def compare_cached(comparison: Comparison, what: str, expected: Cached, found: Cached) -> None:
@@ -123,8 +117,7 @@ def compare_cached(comparison: Comparison, what: str, expected: Cached, found: C
 
 def cut(cached: Cached, length: int) -> Cached:
     """The first `length` rows."""
-    return replace(
-        cached,
-        keys=tuple(k[:, :length] for k in cached.keys),
-        values=tuple(v[:, :length] for v in cached.values),
+    return Cached(
+        tuple(keys[:length] for keys in cached.keys),
+        tuple(values[:length] for values in cached.values),
     )

@@ -1,0 +1,50 @@
+"""A healthy engine passes with no difference at all, in every form that users can choose."""
+
+from pathlib import Path
+
+import pytest
+
+from mosstalk.parity.kv_cache.run import Options, run_kv_cache
+from mosstalk.parity.report import Report
+
+CHECKS = 19
+
+
+def assert_exact(report: Report) -> None:
+    assert report.passed, report.as_text()
+    assert report.max_abs == 0.0
+    assert len(report.results) == CHECKS
+    assert all(result.max_abs == 0.0 for result in report.results if result.expects == "equal")
+    assert all(result.compared for result in report.results)
+
+
+@pytest.mark.parametrize("weight_type", ["native", "f32", "f16", "bf16", "q8_0"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [24, 200])
+def test_no_difference_on_cpu(random_nano: Path, weight_type: str, threads: int, rows: int) -> None:
+    options = Options(str(random_nano), threads=threads, weight_type=weight_type, rows=rows)
+    assert_exact(run_kv_cache(options))
+
+
+@pytest.mark.parametrize("name", ["nano_a", "nano_b", "nano_c"])
+def test_no_difference_on_golden_checkpoints(golden_dir: Path, name: str) -> None:
+    folder = golden_dir / "checkpoints" / name
+    if not (folder / "config.json").is_file():
+        pytest.skip(f"{name} is not here")
+    assert_exact(run_kv_cache(Options(str(folder), weight_type="q8_0", threads=2)))
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_no_false_alarm_on_other_prompts(random_nano: Path, seed: int) -> None:
+    assert_exact(run_kv_cache(Options(str(random_nano), rows=4 + 5 * seed, frames=2, seed=seed)))
+
+
+def test_reference_backend_is_within_rounding(random_nano: Path) -> None:
+    report = run_kv_cache(Options(str(random_nano), backend="reference", rows=20, frames=3))
+    assert report.passed, report.as_text()
+    assert report.settings["tolerance"] == 1e-5
+
+
+def test_the_smallest_and_the_largest_prompt(random_nano: Path) -> None:
+    assert_exact(run_kv_cache(Options(str(random_nano), rows=4, frames=1)))
+    assert_exact(run_kv_cache(Options(str(random_nano), rows=319, frames=1)))
