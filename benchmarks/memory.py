@@ -12,7 +12,7 @@ class MemorySpeed:
 
     def __init__(self, backend: CpuBackend, num_bytes: int) -> None:
         self._pool = backend.pool
-        self._data = np.ones(num_bytes // 8 * 8, np.uint8)
+        self._data = np.ones(num_bytes // 256 * 64, np.float32)
 
     def read_ms(self) -> float:
         """Milliseconds of one pass over the array."""

@@ -56,6 +56,7 @@ struct Kernels {
     void (*add_scaled)(float* out, const float* a, const float* b, const float* scale,
                        float factor, size_t n);
     void (*unpack_row)(float* out, const Matrix&, size_t row);
+    float (*read)(const float* x, size_t n);  // the sum, as fast as memory gives it
     size_t rows_per_task;  // a linear's tasks are multiples of this many weight rows
 };
 

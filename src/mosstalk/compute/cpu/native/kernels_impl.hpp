@@ -128,19 +128,37 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
     }
 }
 
+// Weight rows to fetch into the cache while others are computed.
+struct Ahead {
+    const uint8_t* next;
+    size_t row_bytes;
+    size_t count;
+    void fetch(size_t rows) {
+        for (; rows && count; --rows, --count, next += row_bytes)
+            for (size_t i = 0; i < row_bytes; i += 64) prefetch(next + i);
+    }
+};
+
 // M weight rows against every activation row, in tiles of at most kTileCols.
 template <class Row, int M>
 inline void strip(const Matrix& w, size_t row, const float* x, size_t num_rows, float* out,
-                  size_t ldo, const float* bias, bool ahead) {
+                  size_t ldo, const float* bias, bool ahead, Ahead later) {
+    const size_t share = M * Vec::kTileCols / num_rows + 1;  // of `later` for each tile
     size_t n = 0;
     if constexpr (Vec::kTileCols >= 3)
-        for (; n + 3 <= num_rows; n += 3)
+        for (; n + 3 <= num_rows; n += 3) {
+            later.fetch(share);
             tile<Row, M, 3>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
+        }
     if constexpr (Vec::kTileCols >= 2)
-        for (; n + 2 <= num_rows; n += 2)
+        for (; n + 2 <= num_rows; n += 2) {
+            later.fetch(share);
             tile<Row, M, 2>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
-    for (; n < num_rows; ++n)
+        }
+    for (; n < num_rows; ++n) {
+        later.fetch(share);
         tile<Row, M, 1>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
+    }
 }
 
 template <class Row>
@@ -159,30 +177,28 @@ void unpack(float* out, const Matrix& w, size_t row) {
 // Activation rows from which it pays to unpack a panel of weights once, onto cache lines.
 constexpr size_t kUnpackFrom = 7;
 
+// Weight rows [m, m + M), unpacked onto cache lines first where many activation rows use them.
+template <class Row, int M>
+inline void linear_strip(const LinearJob& job, size_t m, size_t last, float* panel) {
+    const Matrix& w = job.matrix;
+    const float* bias = job.bias ? job.bias + m : nullptr;
+    float* out = job.out + m;
+    if (job.num_rows < kUnpackFrom)
+        return strip<Row, M>(w, m, job.x, job.num_rows, out, w.rows, bias, true, {});
+    for (size_t i = 0; i < M; ++i) unpack<Row>(panel + i * w.cols, w, m + i);
+    const Matrix flat{reinterpret_cast<const uint8_t*>(panel), M, w.cols,
+                      w.cols * sizeof(float), Storage::f32};
+    const Ahead later{w.data + (m + M) * w.row_bytes, w.row_bytes,
+                      smaller(size_t{M}, last - (m + M))};
+    strip<F32Row, M>(flat, 0, job.x, job.num_rows, out, w.rows, bias, false, later);
+}
+
 template <class Row>
 void linear_rows(const LinearJob& job, size_t first, size_t last, float* panel) {
     constexpr int M = Vec::kTileRows;
-    const Matrix& w = job.matrix;
-    const bool unpacks = job.num_rows >= kUnpackFrom;
-    for (size_t m = first; m < last;) {
-        const size_t count = m + M <= last ? M : 1;
-        const float* bias = job.bias ? job.bias + m : nullptr;
-        float* out = job.out + m;
-        if (unpacks) {
-            for (size_t i = 0; i < count; ++i) unpack<Row>(panel + i * w.cols, w, m + i);
-            const Matrix flat{reinterpret_cast<const uint8_t*>(panel), count, w.cols,
-                              w.cols * sizeof(float), Storage::f32};
-            if (count == M)
-                strip<F32Row, M>(flat, 0, job.x, job.num_rows, out, w.rows, bias, false);
-            else
-                strip<F32Row, 1>(flat, 0, job.x, job.num_rows, out, w.rows, bias, false);
-        } else if (count == M) {
-            strip<Row, M>(w, m, job.x, job.num_rows, out, w.rows, bias, true);
-        } else {
-            strip<Row, 1>(w, m, job.x, job.num_rows, out, w.rows, bias, false);
-        }
-        m += count;
-    }
+    size_t m = first;
+    for (; m + M <= last; m += M) linear_strip<Row, M>(job, m, last, panel);
+    for (; m < last; ++m) linear_strip<Row, 1>(job, m, last, panel);
 }
 
 void linear(const LinearJob& job, size_t first, size_t last, float* panel) {
@@ -319,6 +335,18 @@ void rms_norm(float* out, const float* x, const float* weight, size_t n, float e
         const Vec y = load(x) * scale * load(weight);
         left < 16 ? y.store(out + i, left) : y.store(out + i);
     }
+}
+
+float read(const float* x, size_t n) {  // n: a multiple of 64
+    Vec a = Vec::zero(), b = a, c = a, d = a;
+    for (size_t i = 0; i < n; i += 64) {
+        for (size_t line = 0; line < 64; line += 16) prefetch(x + i + 2048 + line);
+        a = a + Vec::load(x + i);
+        b = b + Vec::load(x + i + 16);
+        c = c + Vec::load(x + i + 32);
+        d = d + Vec::load(x + i + 48);
+    }
+    return ((a + b) + (c + d)).sum();
 }
 
 // ---- attention ----
@@ -471,8 +499,8 @@ void attention(const AttentionJob& job) {
 
 }  // namespace
 
-#define MOSSTALK_KERNELS(NAME)                                                                  \
-    {                                                                                           \
-        NAME, linear, attention, layer_norm, rms_norm, gelu_tanh, gelu_erf, silu_gate,          \
-            add_scaled, unpack_row, Vec::kTileRows                                              \
+#define MOSSTALK_KERNELS(NAME)                                                              \
+    {                                                                                       \
+        NAME, linear, attention, layer_norm, rms_norm, gelu_tanh, gelu_erf, silu_gate,      \
+            add_scaled, unpack_row, read, Vec::kTileRows                                    \
     }

@@ -222,7 +222,8 @@ void Program::attend(const Op& op, const std::vector<size_t>& starts, size_t tas
     Buffer &positions = buffers_[op.ints[4]], &streams = buffers_[op.ints[5]];
     const Cache& cache = state().caches[op.ints[3]];
     const size_t heads = op.ints[6], head_dim = op.ints[7], window = op.ints[8];
-    const size_t group = task / heads, head = task % heads;
+    // Consecutive tasks share a head, whose keys and values stay in the core's cache.
+    const size_t groups = starts.size() - 1, head = task / groups, group = task % groups;
     const size_t cache_head = head / (heads / cache.heads), first_row = starts[group];
     AttentionJob job{};
     job.num_rows = static_cast<int>(starts[group + 1] - first_row);
