@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mosstalk.checkpoint.checkpoint import open_checkpoint
+from mosstalk.checkpoint.storage import StorageType
+from mosstalk.compute.backend import open_backend
+from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.parity.kv_cache.run import Options, run_kv_cache
 from mosstalk.parity.report import Report
 
@@ -48,3 +52,9 @@ def test_reference_backend_is_within_rounding(random_nano: Path) -> None:
 def test_the_smallest_and_the_largest_prompt(random_nano: Path) -> None:
     assert_exact(run_kv_cache(Options(str(random_nano), rows=4, frames=1)))
     assert_exact(run_kv_cache(Options(str(random_nano), rows=319, frames=1)))
+
+
+def test_the_random_checkpoint_is_wide_enough_for_q8_0(random_nano: Path) -> None:
+    checkpoint = open_checkpoint(random_nano)
+    model = NanoModel(checkpoint.config, checkpoint.tensors, open_backend("cpu"), StorageType.Q8_0)
+    assert {block.fc_in[0].storage for block in model.weights.global_stack.blocks} == {"q8_0"}

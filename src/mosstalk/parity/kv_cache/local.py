@@ -15,7 +15,7 @@ from mosstalk.models.moss_tts_nano.transformer import record_stack
 from mosstalk.nn.attention import Rows
 from mosstalk.nn.rope import inverse_frequencies
 from mosstalk.parity.comparison import Comparison
-from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached
+from mosstalk.parity.kv_cache.subject import Subject
 
 _GREEDY = SamplingParams(temperature=0.0)
 _REPEATS = 3
@@ -31,9 +31,9 @@ class _Frame:
 def check_repeat(subject: Subject, comparison: Comparison) -> None:
     """The same state gives the same codes each time, within their codebooks."""
     session = subject.prefilled()
-    first = _decode(subject, session)
+    first = decode_frame(subject, session)
     for i in range(1, _REPEATS):
-        again = _decode(subject, session)
+        again = decode_frame(subject, session)
         comparison.add_ids(f"repeat {i}, codes", first.codes, again.codes)
         comparison.add(f"repeat {i}, hidden", first.hidden, again.hidden)
         for q, logits in enumerate(zip(first.logits, again.logits, strict=True)):
@@ -47,7 +47,7 @@ def check_slots(subject: Subject, comparison: Comparison) -> None:
     """Slot after slot over the local cache, against all slots in one pass."""
     model, config = subject.model, subject.model.config
     session = subject.prefilled()
-    frame = _decode(subject, session)
+    frame = decode_frame(subject, session)
     assert session.hidden is not None
     slot = config.audio_assistant_slot_token_id
     embedded = [
@@ -60,34 +60,20 @@ def check_slots(subject: Subject, comparison: Comparison) -> None:
 
 def check_fewer_codebooks(subject: Subject, comparison: Comparison) -> None:
     """With some codebooks only, their slots are the same and the other codes are pads."""
-    full = _decode(subject, subject.prefilled())
+    full = decode_frame(subject, subject.prefilled())
     config = subject.model.config
     for active in sorted({1, (config.n_vq + 1) // 2}):
         session = subject.model.session(num_codebooks=active)
         session.begin_generation(subject.budget)
         session.prefill(subject.rows)
-        part = _decode(subject, session)
+        part = decode_frame(subject, session)
         pads = np.full(config.n_vq - active, config.audio_pad_token_id, np.int32)
         expected = np.concatenate([full.codes[:active], pads])
         comparison.add_ids(f"{active} codebooks", expected, part.codes)
         comparison.add(f"{active} codebooks, hidden", full.hidden[: active + 1], part.hidden)
 
 
-def check_reads(subject: Subject, comparison: Comparison) -> None:
-    """Forking, saving and trying a frame leave the cached rows as they were."""
-    session = subject.prefilled()
-    before = cached_rows(session)
-    session.save()
-    fork = session.fork()
-    fork.step(0, [0] * subject.model.config.n_vq)
-    _decode(subject, session)
-    comparison.require(session.cached_positions == len(subject.rows), "rows were added")
-    compare_cached(comparison, "after reads", before, cached_rows(session))
-    assert session.hidden is not None
-    comparison.add("hidden after reads", subject.hidden[-1], session.hidden)
-
-
-def _decode(subject: Subject, session: NanoSession) -> _Frame:
+def decode_frame(subject: Subject, session: NanoSession) -> _Frame:
     """One greedy frame that the session does not keep."""
     assert session.hidden is not None
     decoder = subject.model.frame_decoder(session.num_codebooks)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.models.moss_tts_nano.session import NanoSession
 from mosstalk.parity.comparison import Comparison
 from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached, cut, random_rows
 
@@ -12,7 +13,7 @@ def check_prefix(subject: Subject, comparison: Comparison) -> None:
     total = len(subject.rows)
     for kept in sorted({1, total // 2, total - 1}):
         session = subject.session()
-        session.prefill(np.concatenate([subject.rows[:kept], _other_rows(subject)[kept:]]))
+        session.prefill(_other_after(subject, kept))
         hidden = session.prefill(subject.rows, reuse_rows=kept)
         subject.compare(comparison, f"{kept} rows of another prompt", session, hidden)
     session = subject.prefilled(total // 2)
@@ -25,7 +26,7 @@ def check_fork(subject: Subject, comparison: Comparison) -> None:
     kept = len(subject.rows) // 2
     prefix = subject.prefilled(kept)
     other, fork = prefix.fork(subject.budget), prefix.fork(subject.budget)
-    rows = np.concatenate([subject.rows[:kept], _other_rows(subject)[kept:]])
+    rows = _other_after(subject, kept)
     other.prefill(rows, reuse_rows=kept)
     hidden = fork.prefill(subject.rows, reuse_rows=kept)
     subject.compare(comparison, "fork", fork, hidden)
@@ -37,16 +38,13 @@ def check_fork(subject: Subject, comparison: Comparison) -> None:
 
 
 def check_truncate(subject: Subject, comparison: Comparison) -> None:
-    """Rows cut off and computed again, by a prefill and by steps."""
+    """Other rows cut off, and the prompt's put in their place by a prefill and by steps."""
     total = len(subject.rows)
     for kept in sorted({0, 1, total // 2, total - 1}):
-        session = subject.prefilled()
-        session.truncate(kept)
-        comparison.require(session.cached_positions == kept, f"truncate to {kept} rows")
+        session = _truncated(subject, comparison, kept)
         hidden = session.prefill(subject.rows, reuse_rows=kept)
         subject.compare(comparison, f"truncated to {kept}", session, hidden)
-    session = subject.prefilled()
-    session.truncate(total // 2)
+    session = _truncated(subject, comparison, total // 2)
     steps = [session.step(row[0], row[1:].tolist()) for row in subject.rows[total // 2 :]]
     subject.compare(comparison, "truncated, then steps", session, np.stack(steps))
 
@@ -56,7 +54,7 @@ def check_save(subject: Subject, comparison: Comparison) -> None:
     kept = len(subject.rows) // 2
     session = subject.prefilled(kept)
     saved = session.save()
-    session.prefill(_other_rows(subject))
+    session.prefill(other_rows(subject))
     loaded = subject.model.session()
     loaded.load(saved)
     hidden = loaded.prefill(subject.rows, reuse_rows=kept)
@@ -85,11 +83,25 @@ def check_wrong_prefix(subject: Subject, comparison: Comparison) -> None:
     """Control: a prefix of other rows, taken for this prompt's, changes the last hidden."""
     kept = len(subject.rows) // 2
     session = subject.session()
-    session.prefill(_other_rows(subject)[:kept])
+    session.prefill(other_rows(subject)[:kept])
     hidden = session.prefill(subject.rows, reuse_rows=kept)
     comparison.add("wrong prefix", subject.hidden[-1], hidden[-1])
 
 
-def _other_rows(subject: Subject) -> NDArray[np.int32]:
+def other_rows(subject: Subject) -> NDArray[np.int32]:
     """A prompt as long as the subject's, of other rows."""
     return random_rows(subject.model.config, len(subject.rows), subject.seed + 1)
+
+
+def _other_after(subject: Subject, kept: int) -> NDArray[np.int32]:
+    """The prompt's first `kept` rows, then other ones."""
+    return np.concatenate([subject.rows[:kept], other_rows(subject)[kept:]])
+
+
+def _truncated(subject: Subject, comparison: Comparison, kept: int) -> NanoSession:
+    """A session whose rows after the first `kept` were not the prompt's, and are cut off."""
+    session = subject.session()
+    session.prefill(_other_after(subject, kept))
+    session.truncate(kept)
+    comparison.require(session.cached_positions == kept, f"truncated to {kept} rows")
+    return session

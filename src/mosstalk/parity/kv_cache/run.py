@@ -15,7 +15,7 @@ from mosstalk.models.moss_tts_nano.config import NanoConfig
 from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.models.registry import family_for
 from mosstalk.parity.comparison import CheckResult, Comparison, Expectation
-from mosstalk.parity.kv_cache import frames, local, prefill, reuse
+from mosstalk.parity.kv_cache import frames, local, prefill, reads, reuse
 from mosstalk.parity.kv_cache.subject import Subject, make_subject
 from mosstalk.parity.report import Report
 
@@ -77,7 +77,7 @@ _CHECKS = (
     _Check("local frame: repeat, range", local.check_repeat),
     _Check("local frame: slots", local.check_slots),
     _Check("local frame: fewer codebooks", local.check_fewer_codebooks),
-    _Check("cache untouched by reads", local.check_reads),
+    _Check("cache untouched by reads", reads.check_reads),
     _Check("control: changed row", reuse.check_changed_row, "differ"),
     _Check("control: other order", reuse.check_order, "differ"),
     _Check("control: wrong prefix", reuse.check_wrong_prefix, "differ"),
