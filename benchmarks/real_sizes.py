@@ -102,9 +102,7 @@ CODEC_CONFIG: dict[str, object] = {
 }
 
 
-def random_tensors(
-    expected: Iterable[Expected], storage: StorageType
-) -> dict[str, StoredTensor]:
+def random_tensors(expected: Iterable[Expected], storage: StorageType) -> dict[str, StoredTensor]:
     """Normal values of a trained model's size: 0.02 for matrices, about 1 for gains."""
     rng = np.random.default_rng(0)
     tensors = {}
@@ -125,7 +123,5 @@ def random_nano(backend: Backend, storage: StorageType) -> NanoModel:
 
 
 def random_codec(backend: Backend) -> MossAudioTokenizer:
-    tensors = random_tensors(
-        codec_tensors(parse_codec_config(CODEC_CONFIG)), StorageType.F32
-    )
+    tensors = random_tensors(codec_tensors(parse_codec_config(CODEC_CONFIG)), StorageType.F32)
     return MossAudioTokenizer(CODEC_CONFIG, tensors, backend)

@@ -29,9 +29,9 @@ class Family:
 def family_for(config: Mapping[str, object]) -> Family:
     """The family that runs a checkpoint; raises CheckpointError for an unknown one."""
     model_type = config.get("model_type")
-    if model_type not in _FAMILIES:
+    if not isinstance(model_type, str) or model_type not in _FAMILIES:
         raise CheckpointError(
             f"no family runs models of type {model_type!r}; known are {', '.join(_FAMILIES)}"
         )
-    family: Family = import_module(_FAMILIES[str(model_type)]).FAMILY
+    family: Family = import_module(_FAMILIES[model_type]).FAMILY
     return family

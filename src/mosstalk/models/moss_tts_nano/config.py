@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mosstalk.checkpoint.strict_config import ConfigReader
+from mosstalk.compute.sampling import SamplingParams
 from mosstalk.errors import CheckpointError
 
 _UNUSED = (
@@ -34,10 +35,22 @@ _UNUSED_GPT2 = (
     "transformers_version", "reorder_and_upcast_attn",
 )  # fmt: skip
 
+_TOKEN_IDS = (
+    "im_start_token_id", "im_end_token_id", "audio_start_token_id", "audio_end_token_id",
+    "audio_user_slot_token_id", "audio_assistant_slot_token_id",
+)  # fmt: skip
+
+_REFERENCE_SAMPLING = SamplingParams(temperature=0.8, top_k=25, top_p=0.95, repetition_penalty=1.2)
+
 
 @dataclass(frozen=True, slots=True)
 class NanoConfig:
-    """Sizes and token ids of one checkpoint. Names are those of config.json."""
+    """Sizes and token ids of one checkpoint. Names are those of config.json.
+
+    `needs_voice` and `audio_sampling` are keys of ours, with which a checkpoint can say that it
+    speaks without a voice and how its codes are best drawn. The published checkpoints have
+    neither: they clone, and are near silent without a voice.
+    """
 
     n_vq: int  # codebooks
     audio_codebook_sizes: tuple[int, ...]
@@ -59,7 +72,8 @@ class NanoConfig:
     audio_user_slot_token_id: int  # text id of a reference row
     audio_assistant_slot_token_id: int  # text id of a generated row: continue
     audio_tokenizer_sample_rate: int
-    needs_voice: bool  # false where the checkpoint says that it speaks without one
+    needs_voice: bool
+    audio_sampling: SamplingParams  # of the codes, where a request says nothing else
 
     @property
     def head_dim(self) -> int:
@@ -108,8 +122,8 @@ def parse_config(values: Mapping[str, object]) -> NanoConfig:
         audio_user_slot_token_id=top.get("audio_user_slot_token_id", int),
         audio_assistant_slot_token_id=top.get("audio_assistant_slot_token_id", int),
         audio_tokenizer_sample_rate=top.size("audio_tokenizer_sample_rate"),
-        # Not a key of the published checkpoints, which clone and are near silent without a voice.
         needs_voice=top.get("needs_voice", bool, True),
+        audio_sampling=_audio_sampling(top),
     )
     gpt2.require("n_embd", hidden_size)
     gpt2.require("vocab_size", config.vocab_size)
@@ -119,6 +133,22 @@ def parse_config(values: Mapping[str, object]) -> NanoConfig:
     top.finish()
     _check(config)
     return config
+
+
+def _audio_sampling(top: ConfigReader) -> SamplingParams:
+    """`audio_sampling`, or what the reference's own tools use (spec 3.8)."""
+    if not top.has("audio_sampling"):
+        top.ignore("audio_sampling")
+        return _REFERENCE_SAMPLING
+    given = top.child("audio_sampling")
+    sampling = SamplingParams(
+        temperature=given.get("temperature", float),
+        top_k=given.get("top_k", int),
+        top_p=given.get("top_p", float),
+        repetition_penalty=given.get("repetition_penalty", float),
+    )
+    given.finish()
+    return sampling
 
 
 def _check(config: NanoConfig) -> None:
@@ -131,6 +161,12 @@ def _check(config: NanoConfig) -> None:
         raise CheckpointError(
             f"config.json: audio_pad_token_id {config.audio_pad_token_id} is a valid code"
         )
+    for name in _TOKEN_IDS:
+        if not 0 <= getattr(config, name) < config.vocab_size:
+            raise CheckpointError(
+                f"config.json: {name} {getattr(config, name)} is outside the vocabulary of "
+                f"{config.vocab_size}"
+            )
     if config.hidden_size % config.n_head or config.head_dim % 2:
         raise CheckpointError(
             f"config.json: hidden_size {config.hidden_size} does not divide into "

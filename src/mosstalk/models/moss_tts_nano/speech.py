@@ -14,9 +14,8 @@ from mosstalk.models.moss_tts_nano.session import NanoSession
 from mosstalk.text.tokenizer import Tokenizer
 from mosstalk.types import SpeechOptions, Voice
 
-# Spec nano.md 3.8: what the reference's own tools use.
+# Of the stop decision; spec nano.md 3.8.
 _TEXT_SAMPLING = SamplingParams(temperature=1.0, top_k=50, top_p=1.0)
-_AUDIO_SAMPLING = SamplingParams(temperature=0.8, top_k=25, top_p=0.95, repetition_penalty=1.2)
 _KEPT_PREFIXES = 4  # voices whose prefilled prompt prefix is kept
 
 
@@ -75,7 +74,7 @@ class NanoSpeech:
         continues = codes is not None and options.mode == "continuation"
         lead_in = codes if continues else np.empty((0, num_codebooks), np.int32)
         assert lead_in is not None
-        return NanoUtterance(session, _sampling(options, seed, chunk), lead_in)
+        return NanoUtterance(session, self._sampling(options, seed, chunk), lead_in)
 
     def _prompt(
         self,
@@ -118,13 +117,13 @@ class NanoSpeech:
             del self._prefixes[next(iter(self._prefixes))]
         return session
 
-
-def _sampling(options: SpeechOptions, seed: int, chunk: int) -> FrameSampling:
-    given = {
-        name: value
-        for name in ("temperature", "top_k", "top_p", "repetition_penalty")
-        if (value := getattr(options, name)) is not None
-    }
-    greedy = options.temperature == 0
-    text = replace(_TEXT_SAMPLING, temperature=0.0) if greedy else _TEXT_SAMPLING
-    return FrameSampling(text, replace(_AUDIO_SAMPLING, **given), seed, chunk)
+    def _sampling(self, options: SpeechOptions, seed: int, chunk: int) -> FrameSampling:
+        given = {
+            name: value
+            for name in ("temperature", "top_k", "top_p", "repetition_penalty")
+            if (value := getattr(options, name)) is not None
+        }
+        audio = replace(self.model.config.audio_sampling, **given)
+        greedy = audio.temperature == 0
+        text = replace(_TEXT_SAMPLING, temperature=0.0) if greedy else _TEXT_SAMPLING
+        return FrameSampling(text, audio, seed, chunk)
