@@ -117,7 +117,9 @@ def _cache_write(run: _Run, op: ops.CacheWrite) -> None:
     ):
         shape = (heads, head_dim)
         at, size = position % length, heads * head_dim
-        keys[stream, :, at // KEY_BLOCK, :, at % KEY_BLOCK] = row[op.key_column : op.key_column + size].reshape(shape)
+        keys[stream, :, at // KEY_BLOCK, :, at % KEY_BLOCK] = row[
+            op.key_column : op.key_column + size
+        ].reshape(shape)
         values[stream, :, at] = row[op.value_column : op.value_column + size].reshape(shape)
 
 

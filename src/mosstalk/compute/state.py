@@ -65,19 +65,30 @@ class State:
     def cached_keys(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
         """Keys of an unwindowed cache as [positions, heads, head_dim]."""
         blocks = self.keys[cache][stream].transpose(1, 3, 0, 2)  # blocks, within, heads, dim
-        keys = blocks.reshape(-1, *blocks.shape[2:])
+        keys: NDArray[np.float32] = blocks.reshape(-1, *blocks.shape[2:])
         return keys[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
     def cached_values(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
         """Values of an unwindowed cache as [positions, heads, head_dim]."""
-        values = self.values[cache][stream].transpose(1, 0, 2)
+        values: NDArray[np.float32] = self.values[cache][stream].transpose(1, 0, 2)
         return values[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
     def check_room(self, rows: int, stream: int = 0) -> None:
-        """Raise ValueError where `rows` more do not fit: they would overwrite the oldest."""
+        """Raise ValueError where `rows` more would overwrite what their queries still see.
+
+        A state whose caches all hold a full window has room for ever.
+        """
         held = self.lengths[stream]
-        if held + rows > self.capacity:
+        if held + rows > self.capacity and not self._is_endless():
             raise ValueError(f"{rows} rows do not fit after {held} of at most {self.capacity}")
+
+    def _is_endless(self) -> bool:
+        return all(
+            cache.window
+            and values.shape[2] >= cache.window + self.spec.max_rows * cache.multiple - 1
+            for cache, values in zip(self.spec.caches, self.values, strict=True)
+            if not cache.fixed_len
+        )
 
     def reset(self, stream: int = 0) -> None:
         """Forget everything of one stream."""

@@ -76,7 +76,11 @@ def record_modules(
 def run_frames(
     program: RunnableProgram, state: State, placed: list[StageRows], num_frames: int
 ) -> None:
-    """One call of `num_frames` frames that follow those the state has seen."""
+    """One call of `num_frames` frames that follow those the state has seen.
+
+    Raises ValueError where the state was made for fewer frames.
+    """
+    state.check_room(num_frames)
     for stage in placed:
         stage.place(program, state.lengths[0], num_frames)
     program.run(num_frames, state)
