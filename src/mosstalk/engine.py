@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.audio.clip import AudioClip
-from mosstalk.audio.read import read_clip
+from mosstalk.audio.read import read_clip, read_file
 from mosstalk.audio.reference import prepare_reference
 from mosstalk.checkpoint.checkpoint import open_checkpoint
 from mosstalk.checkpoint.hub import BUILT_IN, resolve_model
@@ -177,12 +177,13 @@ class Speaker:
         It is not saved: `speaker.voices.save` does that. Raises AudioError for a recording that
         cannot be read, is silent or shorter than a frame.
         """
-        clip = read_clip(source, name=str(source))
+        content = read_file(source, name=str(source))  # once: it may be a pipe
+        clip = read_clip(content, name=str(source))
         codec = self.codec
         prepared = prepare_reference(clip, codec.sample_rate, codec.num_channels, codec.frame_len)
         with self._lock:
             codes = codec.encode(prepared.samples)
-        digest = hashlib.sha256(Path(source).read_bytes()).hexdigest()
+        digest = hashlib.sha256(content).hexdigest()
         made = Voice(name, codes, codec.sample_rate, digest, self._codec_identity, transcript)
         return made, prepared.warnings
 

@@ -2,6 +2,8 @@
 
 import gc
 import math
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,6 +204,25 @@ def test_voice_keeps_what_is_known_of_its_recording(speaker: Speaker, clip: Path
     assert voice.codes.shape == (SAMPLE_RATE // FRAME_LEN, 4)
     assert len(voice.source_hash) == 64
     assert warnings == ()
+
+
+def test_recording_from_a_pipe(speaker: Speaker, clip: Path, voice: Voice) -> None:
+    """It can be read once only, as after `--voice-ref <(...)` in a shell."""
+    if not Path("/dev/fd").exists():
+        pytest.skip("no /dev/fd")
+    read_end, write_end = os.pipe()
+    writer = threading.Thread(target=_write_and_close, args=(write_end, clip.read_bytes()))
+    writer.start()
+    piped, _ = speaker.make_voice("piped", f"/dev/fd/{read_end}")
+    writer.join()
+    os.close(read_end)
+    assert piped.source_hash == voice.source_hash
+    assert np.array_equal(piped.codes, voice.codes)
+
+
+def _write_and_close(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t ", "\x00\x07", "<|im_end|>"])

@@ -32,7 +32,7 @@ def read_clip(source: str | Path | bytes, *, name: str) -> AudioClip:
         AudioError: the recording is missing, unreadable, damaged, empty, too large, or holds
             values that are not numbers.
     """
-    data = source if isinstance(source, bytes) else _read_file(Path(source), name)
+    data = source if isinstance(source, bytes) else read_file(source, name=name)
     if not data:
         raise AudioError(f"{name}: the file is empty; give a recording ({_FORMATS})")
     if len(data) > _MAX_FILE_BYTES:
@@ -72,7 +72,12 @@ class _Content(io.BytesIO):
             return self.tell()
 
 
-def _read_file(path: Path, name: str) -> bytes:
+def read_file(source: str | Path, *, name: str) -> bytes:
+    """The content of a recording's file, as `read_clip` takes it; raises AudioError.
+
+    Of a file that is too large only so much is read that `read_clip` sees it.
+    """
+    path = Path(source)
     try:
         with path.open("rb") as file:
             return file.read(_MAX_FILE_BYTES + 1)

@@ -205,12 +205,7 @@ def _deliver(stream: SpeechStream, speaker: Speaker, out: str | None, *, play: b
     with stream, ProgressLine() as progress, ExitStack() as outputs:
         writers: list[AudioWriter] = []
         for chunk in stream:
-            if play and not writers:
-                player = open_player(speaker.sample_rate, speaker.num_channels)
-                writers.append(outputs.enter_context(player))
-            if out is not None and len(writers) == play:  # entered last, so finished first
-                file = open_writer(out, speaker.sample_rate, speaker.num_channels)
-                writers.append(outputs.enter_context(file))
+            writers = writers or _open_outputs(outputs, speaker, out, play=play)
             for writer in writers:
                 writer.write(chunk.samples)
             progress.show(stream)
@@ -219,6 +214,19 @@ def _deliver(stream: SpeechStream, speaker: Speaker, out: str | None, *, play: b
                 "the model stopped before its first frame, so there is no audio; "
                 f"try other words or another seed than {stream.summary.seed}"
             )
+
+
+def _open_outputs(
+    outputs: ExitStack, speaker: Speaker, out: str | None, *, play: bool
+) -> list[AudioWriter]:
+    writers: list[AudioWriter] = []
+    if play:
+        player = open_player(speaker.sample_rate, speaker.num_channels)
+        writers.append(outputs.enter_context(player))
+    if out is not None:  # entered last, so finished first: the file is whole before all is heard
+        file = open_writer(out, speaker.sample_rate, speaker.num_channels)
+        writers.append(outputs.enter_context(file))
+    return writers
 
 
 def _report(
