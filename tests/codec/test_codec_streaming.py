@@ -1,0 +1,154 @@
+"""Streaming decode is exact: the same bits whatever the chunks, threads, windows and neighbours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from codec_files import Golden, random_codes, tiny_codec
+from numpy.typing import NDArray
+
+from mosstalk.codec.moss_audio_tokenizer.codec import Decoder, MossAudioTokenizer
+from mosstalk.compute.backend import open_backend
+from mosstalk.compute.state import State
+
+FRAMES = 1000  # 80 seconds
+CHUNKS = [1, 2, 8, 15]
+
+
+@pytest.fixture(scope="module")
+def codec() -> MossAudioTokenizer:
+    return tiny_codec()
+
+
+@pytest.fixture(scope="module")
+def codes(codec: MossAudioTokenizer) -> NDArray[np.int32]:
+    return random_codes(FRAMES, codec)
+
+
+@pytest.fixture(scope="module")
+def whole(codec: MossAudioTokenizer, codes: NDArray[np.int32]) -> NDArray[np.float32]:
+    return codec.decoder.decode(codec.decoder.new_state(), codes)
+
+
+def decode_chunks(
+    decoder: Decoder, state: State, codes: NDArray[np.int32], size: int
+) -> NDArray[np.float32]:
+    parts = [decoder.decode(state, codes[at : at + size]) for at in range(0, len(codes), size)]
+    return np.concatenate(parts, axis=1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [*CHUNKS, FRAMES])
+def test_a_thousand_frames_in_chunks(
+    codes: NDArray[np.int32], whole: NDArray[np.float32], threads: int, size: int
+) -> None:
+    decoder = tiny_codec(threads=threads).decoder
+    state = decoder.new_state()
+    windows = [cache.window for cache in state.spec.caches]
+    assert max(windows) < FRAMES / 4, "the windows must wrap"
+    np.testing.assert_array_equal(decode_chunks(decoder, state, codes, size), whole)
+    assert np.isfinite(whole).all()
+    assert np.ptp(whole[:, -800:]) > 0
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+def test_golden_codec_in_chunks(golden_dir: Path, size: int) -> None:
+    golden = Golden(golden_dir, "codec_nano_narrow")
+    decoder = golden.codec(open_backend("cpu", 2)).decoder
+    codes = golden.codes("long_codes")
+    whole = decoder.decode(decoder.new_state(), codes)
+    chunks = decode_chunks(decoder, decoder.new_state(), codes, size)
+    np.testing.assert_array_equal(chunks, whole)
+
+
+def test_streams_on_one_decoder_do_not_touch_each_other(codec: MossAudioTokenizer) -> None:
+    decoder = codec.decoder
+    a, b = random_codes(60, codec, seed=1), random_codes(45, codec, seed=2)
+    first = decoder.decode(decoder.new_state(), a)
+    other = decoder.decode(decoder.new_state(), b)
+    again = decoder.decode(decoder.new_state(), a)
+    np.testing.assert_array_equal(first, again)
+    states = decoder.new_state(), decoder.new_state()
+    parts: tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]] = ([], [])
+    for at in range(0, 60, 3):
+        for state, codes, out in zip(states, (a, b), parts, strict=True):
+            if at < len(codes):
+                out.append(decoder.decode(state, codes[at : at + 3]))
+    np.testing.assert_array_equal(np.concatenate(parts[0], axis=1), first)
+    np.testing.assert_array_equal(np.concatenate(parts[1], axis=1), other)
+
+
+def test_a_reset_state_is_as_new(codec: MossAudioTokenizer) -> None:
+    decoder, state = codec.decoder, codec.decoder.new_state()
+    codes = random_codes(50, codec, seed=3)
+    first = decoder.decode(state, codes)
+    decoder.decode(state, random_codes(70, codec, seed=4))
+    state.reset()
+    np.testing.assert_array_equal(decoder.decode(state, codes), first)
+
+
+@pytest.mark.parametrize("frames", [1, 7, 15, 40])
+def test_a_state_for_few_frames_is_exact_and_small(
+    codec: MossAudioTokenizer,
+    codes: NDArray[np.int32],
+    whole: NDArray[np.float32],
+    frames: int,
+) -> None:
+    small = codec.decoder.new_state(frames)
+    audio = codec.decoder.decode(small, codes[:frames])
+    np.testing.assert_array_equal(audio, whole[:, : frames * codec.frame_len])
+    if frames < 15:
+        assert num_bytes(small) < num_bytes(codec.decoder.new_state())
+
+
+def test_a_state_does_not_grow(codec: MossAudioTokenizer) -> None:
+    """Its windows and one call more, whatever it has decoded; each cache stays where it is."""
+    state = codec.decoder.new_state()
+    held = [(array, array.nbytes) for array in (*state.keys, *state.values)]
+    for at in range(0, FRAMES, 50):
+        codec.decoder.decode(state, random_codes(50, codec, seed=at))
+    now = (*state.keys, *state.values)
+    assert all(a is b and a.nbytes == size for (a, size), b in zip(held, now, strict=True))
+    assert state.lengths == [FRAMES]
+    limit = sum(
+        2 * 4 * cache.heads * cache.head_dim * (cache.window + 17 * cache.multiple + 16)
+        for cache in state.spec.caches
+    )
+    assert num_bytes(state) <= limit
+
+
+def test_fewer_codebooks_is_a_matter_of_the_codes(codec: MossAudioTokenizer) -> None:
+    """Left-out codebooks and those given as -1 are the same."""
+    codes = random_codes(5, codec)
+    decoder = codec.decoder
+    left_out = decoder.decode(decoder.new_state(), codes[:, :2])
+    codes[:, 2:] = -1
+    np.testing.assert_array_equal(decoder.decode(decoder.new_state(), codes), left_out)
+
+
+def test_cpu_agrees_with_reference_beyond_the_windows() -> None:
+    backends = tiny_codec("cpu", 2), tiny_codec("reference")
+    codes = random_codes(40, backends[0], seed=5)
+    cpu, reference = (c.decoder.decode(c.decoder.new_state(), codes) for c in backends)
+    assert np.abs(cpu - reference).max() <= 3e-6 * np.abs(reference).max()
+
+
+def test_encoding_is_causal_and_exact(codec: MossAudioTokenizer) -> None:
+    """Codes of the beginning do not depend on what follows, nor on the threads."""
+    wav = np.random.default_rng(6).standard_normal((2, 60 * 800 + 123)).astype(np.float32)
+    codes = codec.encode(wav)
+    assert codes.shape == (60, 4)
+    assert len(np.unique(codes)) > 10
+    for frames in (1, 15, 16, 17, 59):
+        part = codec.encode(wav[:, : frames * 800])
+        np.testing.assert_array_equal(part, codes[:frames])
+    np.testing.assert_array_equal(tiny_codec(threads=2).encode(wav), codes)
+
+
+def test_encoder_agrees_with_reference(codec: MossAudioTokenizer) -> None:
+    wav = np.random.default_rng(7).standard_normal((2, 30 * 800)).astype(np.float32)
+    np.testing.assert_array_equal(codec.encode(wav), tiny_codec("reference").encode(wav))
+
+
+def num_bytes(state: State) -> int:
+    return sum(array.nbytes for array in (*state.keys, *state.values))
