@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor, from_float32
 from mosstalk.compute.backend import Backend, ReferenceBackend
-from mosstalk.compute.cpu import _native
 from mosstalk.compute.cpu.backend import CpuBackend
 from mosstalk.compute.program import Program
 from mosstalk.compute.state import CacheSpec, State, StateSpec
@@ -22,18 +21,6 @@ PACKINGS = (StorageType.F32, StorageType.F16, StorageType.BF16, StorageType.Q8_0
 # root of its n / 16 additions, with luck spread over the row: 2e-6 of the largest result leaves a
 # factor of four at the widths tested here, and a wrong or missing term is off by 1e-2 and more.
 SUM_TOLERANCE = 2e-6
-
-
-def runs(kernels: str) -> bool:
-    """Whether this processor has the instruction set."""
-    try:
-        _native.kernels(kernels)
-    except ValueError:
-        return False
-    return True
-
-
-KERNELS = tuple(name for name in ("avx512", "avx2", "neon", "plain") if runs(name))
 
 
 def outputs_of(

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from compute_programs import KERNELS, SUM_TOLERANCE, AttentionBench, assert_near, random_floats
+from compute_programs import SUM_TOLERANCE, AttentionBench, assert_near, random_floats
+from instruction_sets import KERNELS
 
 from mosstalk.compute.backend import ReferenceBackend
 from mosstalk.compute.cpu.backend import CpuBackend

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from compute_programs import (
-    KERNELS,
     PACKINGS,
     AttentionBench,
     Floats,
@@ -12,6 +11,7 @@ from compute_programs import (
     random_weight,
     state_of,
 )
+from instruction_sets import KERNELS
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor, from_float32
 from mosstalk.compute.cpu.backend import CpuBackend

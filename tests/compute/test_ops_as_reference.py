@@ -5,13 +5,13 @@ from math import erf, pi, sqrt, tanh
 import numpy as np
 import pytest
 from compute_programs import (
-    KERNELS,
     PACKINGS,
     assert_as_reference,
     outputs_of,
     random_floats,
     random_weight,
 )
+from instruction_sets import KERNELS
 
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.compute.cpu.backend import CpuBackend

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from compute_programs import KERNELS, Floats, outputs_of
+from compute_programs import Floats, outputs_of
+from instruction_sets import KERNELS
 from numpy.typing import NDArray
 
 from mosstalk.compute.backend import ReferenceBackend

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,12 @@ def load_golden(folder: Path, name: str) -> Golden:
     path = folder / "checkpoints" / name
     if not (path / "model.safetensors").exists():
         pytest.skip(f"{name} is not in {folder}")
-    return Golden(open_checkpoint(path), load_arrays(folder, name))
+    return _open_golden(folder, name)
+
+
+@cache
+def _open_golden(folder: Path, name: str) -> Golden:
+    return Golden(open_checkpoint(folder / "checkpoints" / name), load_arrays(folder, name))
 
 
 def load_arrays(folder: Path, name: str) -> Mapping[str, NDArray[Any]]:
