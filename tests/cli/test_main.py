@@ -44,6 +44,7 @@ def test_version(command: Command) -> None:
         (["say", "x", "--seeed", "1"], "--seeed"),
         (["say", "x", "--temp", "1"], "--temp"),
         (["say", "x", "--out"], "--out"),
+        (["voices", "add", "ada", "x.wav", "--trans", "Words"], "--trans"),
         (["voices"], "action"),
         (["voices", "lend"], "invalid choice: 'lend'"),
         (["voices", "add", "ada"], "CLIP"),

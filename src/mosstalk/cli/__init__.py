@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mosstalk import __version__
 from mosstalk.audio.target import write_failure
@@ -30,7 +30,13 @@ _PIPE_CLOSED = 141
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises UsageError where argparse would print its usage and end the process."""
+    """Raises UsageError where argparse would print its usage and end the process.
+
+    Flags are not completed: what works today goes on working when a flag is added.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
@@ -74,14 +80,12 @@ def _run(arguments: list[str]) -> int:
     parser = _Parser(
         prog="mosstalk",
         description="Text to speech on your own machine with the MOSS models.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"mosstalk {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     wanted = next((word for word in arguments if not word.startswith("-")), "")
     for name, summary in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
-        command.allow_abbrev = False
         if name == wanted:
             module = import_module(f"mosstalk.cli.{name}")  # the others' imports cost time
             module.add_arguments(command)
