@@ -144,6 +144,7 @@ class Speaker:
             UsageError: no text, an unknown voice, or an option outside its range.
         """
         settings = SpeechOptions(**options)
+        self.model.check(settings)
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         progress = Progress()
         chosen = self._voice(voice)

@@ -15,6 +15,17 @@ def write_failure(name: object, error: OSError) -> OutputError:
     return OutputError(f"cannot write {name}: {error.strerror or error}")
 
 
+def check_target(path: Path) -> None:
+    """Raise OutputError where `path` is a folder or something odd, or its folder is missing."""
+    real = Path(os.path.realpath(path))
+    if real.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder; name a file in it")
+    if real.exists() and not real.is_file():
+        raise OutputError(f"cannot write {path}: it is not a regular file; use - to pipe")
+    if not real.parent.is_dir():
+        raise OutputError(f"cannot write {path}: the folder {path.parent} does not exist")
+
+
 class TargetFile:
     """A file being written under a temporary name in the folder of its own.
 
@@ -27,14 +38,9 @@ class TargetFile:
     """
 
     def __init__(self, path: Path) -> None:
+        check_target(path)
         self.path = path
         self._real = Path(os.path.realpath(path))
-        if self._real.is_dir():
-            raise OutputError(f"cannot write {path}: it is a folder; name a file in it")
-        if self._real.exists() and not self._real.is_file():
-            raise OutputError(f"cannot write {path}: it is not a regular file; use - to pipe")
-        if not self._real.parent.is_dir():
-            raise OutputError(f"cannot write {path}: the folder {path.parent} does not exist")
         self._temporary = self._real.with_name(f".{secrets.token_hex(8)}{self._real.suffix}")
         try:
             self.file: BinaryIO = self._temporary.open("x+b")

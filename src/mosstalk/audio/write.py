@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from mosstalk.audio.target import TargetFile, write_failure
+from mosstalk.audio.target import TargetFile, check_target, write_failure
 from mosstalk.errors import OutputError, UsageError
 
 _BYTES_PER_SAMPLE = 2
@@ -93,13 +93,22 @@ def open_writer(out: str | Path, sample_rate: int, num_channels: int) -> AudioWr
     """
     if str(out) == "-":
         return _WavStream(sys.stdout.buffer, _STANDARD_OUTPUT, sample_rate, num_channels)
+    check_output(out)
     path = Path(out)
-    match path.suffix.lower():
-        case ".wav":
-            return _WavFile(TargetFile(path), sample_rate, num_channels)
-        case ".flac":
-            return _FlacFile(TargetFile(path), sample_rate, num_channels)
-    raise UsageError(f"cannot write {path}: give a name that ends in .wav or .flac, or - to pipe")
+    kind = _WavFile if path.suffix.lower() == ".wav" else _FlacFile
+    return kind(TargetFile(path), sample_rate, num_channels)
+
+
+def check_output(out: str | Path) -> None:
+    """Raise what `open_writer` would for this name, before there is anything to write."""
+    if str(out) == "-":
+        return
+    path = Path(out)
+    if path.suffix.lower() not in (".wav", ".flac"):
+        raise UsageError(
+            f"cannot write {path}: give a name that ends in .wav or .flac, or - to pipe"
+        )
+    check_target(path)
 
 
 def wav_header(sample_rate: int, num_channels: int, data_bytes: int | None) -> bytes:

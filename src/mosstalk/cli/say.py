@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mosstalk.audio.play import open_player
-from mosstalk.audio.write import AudioWriter, open_writer
+from mosstalk.audio.write import AudioWriter, check_output, open_writer
 from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.cli.progress import ProgressLine, tell, warn
@@ -119,6 +119,8 @@ def run(args: argparse.Namespace) -> int:
         out = _DEFAULT_OUT
     if out == _PIPE:
         _check_pipe(args.json)
+    if out is not None:
+        check_output(out)
     text = _read_text(args)
     speaker = load(
         args.model,

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 KEY_BLOCK = 16  # positions whose keys lie together: a vector register's worth of scores
 
 

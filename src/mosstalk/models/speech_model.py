@@ -33,6 +33,10 @@ class SpeechModel(Protocol):
         """The text without what must not reach a prompt, and warnings about what was removed."""
         ...
 
+    def check(self, options: SpeechOptions) -> None:
+        """Raise UsageError for options that this model cannot follow."""
+        ...
+
     def start(
         self, text: str, voice: Voice | None, options: SpeechOptions, seed: int, chunk: int
     ) -> Utterance:

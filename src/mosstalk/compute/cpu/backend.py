@@ -12,6 +12,7 @@ from mosstalk.compute.cpu import _native
 from mosstalk.compute.ops import Buffer, GeluKind, Op, RopePairs, Weight
 from mosstalk.compute.program import Program
 from mosstalk.compute.state import State
+from mosstalk.errors import UsageError
 
 # In the order of `enum class Kind` in native/program.hpp.
 _KINDS: tuple[type[Op], ...] = (
@@ -66,7 +67,12 @@ class CpuBackend:
     def __init__(self, threads: int = 0, kernels: str = "") -> None:
         self.threads = threads or default_threads()
         self.kernels = _native.kernels(kernels)
-        self.pool = _native.Pool(self.threads)
+        try:
+            self.pool = _native.Pool(self.threads)
+        except RuntimeError as error:
+            raise UsageError(
+                f"the system refused {self.threads} threads; give fewer with --threads"
+            ) from error
 
     def build(self, program: Program) -> "CpuProgram":
         return CpuProgram(program, self)

@@ -54,6 +54,14 @@ class NanoSpeech:
         """The text without control characters and special tokens, and warnings about them."""
         return self.tokenizer.sanitise(text)
 
+    def check(self, options: SpeechOptions) -> None:
+        """Raise UsageError for options that this model cannot follow."""
+        if (options.num_codebooks or 1) > self.num_codebooks:
+            raise UsageError(
+                f"codebooks is {options.num_codebooks}, but this model has {self.num_codebooks}"
+            )
+        self._sampling(options, seed=0, chunk=0)
+
     def start(
         self, text: str, voice: Voice | None, options: SpeechOptions, seed: int, chunk: int
     ) -> NanoUtterance:
@@ -62,10 +70,6 @@ class NanoSpeech:
         Raises UsageError for options that this model cannot follow.
         """
         num_codebooks = options.num_codebooks or self.num_codebooks
-        if num_codebooks > self.num_codebooks:
-            raise UsageError(
-                f"codebooks is {num_codebooks}, but this model has {self.num_codebooks}"
-            )
         codes = None if voice is None else voice.codes[:, :num_codebooks]
         prompt = self._prompt(text, voice, codes, options)
         prefix = self._prefilled_prefix(prompt, num_codebooks)

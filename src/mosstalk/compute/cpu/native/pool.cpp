@@ -36,10 +36,17 @@ void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
 }  // namespace
 
 Pool::Pool(int num_threads) {
-    for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+    try {
+        for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+    } catch (...) {  // the system has no more threads
+        stop();
+        throw;
+    }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
     stop_ = true;
     round_.fetch_add(1);
     round_.notify_all();

@@ -27,6 +27,7 @@ class Pool {
 
   private:
     void work(int thread);
+    void stop();
     void take_tasks(uint64_t round, int thread);
 
     std::vector<std::thread> threads_;
