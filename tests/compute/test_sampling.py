@@ -106,8 +106,7 @@ def _draws(
     """Ids for each uniform by a Sample op; `kernels` None: the NumPy backend."""
     program = Program(len(drawn))
     out = program.output("ids", program.input("ids", 1, is_int=True))
-    names = ("params", NUM_PARAMS), ("uniforms", 1)
-    inputs = [program.input(name, width) for name, width in names]
+    inputs = (program.input("params", NUM_PARAMS), program.input("uniforms", 1))
     streams = program.input("streams", 1, is_int=True)
     program.sample(out, 0, program.input("logits", len(logits)), (*inputs, streams))
     values = {

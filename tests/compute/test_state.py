@@ -22,7 +22,7 @@ def _filled(bench: AttentionBench, rows: int) -> State:
     return state
 
 
-def _next(bench: AttentionBench, state: State) -> list[float]:
+def _next(bench: AttentionBench, state: State) -> object:
     """The result of a row after those that the state holds."""
     row = random_floats(2, 1, bench.width)
     return bench.call(state, row, np.array([state.lengths[0]], np.int32))[0].tolist()

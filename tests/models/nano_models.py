@@ -112,7 +112,7 @@ def started(model: NanoModel, rows: Ints, budget: int, **options: Any) -> NanoSe
 
 def frames_of(session: NanoSession, sampling: FrameSampling, limit: int) -> tuple[Ints, bool]:
     """Up to `limit` frames [frames, n_vq], and whether the model stopped by itself."""
-    frames = []
+    frames: list[Ints] = []
     while len(frames) < limit:
         codes = session.next_frame(sampling)
         if codes is None:

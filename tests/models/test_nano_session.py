@@ -22,7 +22,7 @@ def model(nano_a: Golden) -> NanoModel:
 
 
 def test_a_seed_and_a_chunk_decide_the_codes(model: NanoModel) -> None:
-    def drawn(sampling: FrameSampling) -> list[list[int]]:
+    def drawn(sampling: FrameSampling) -> object:
         return frames_of(started(model, ROWS, 60), sampling, 10)[0].tolist()
 
     assert drawn(USUAL) == drawn(USUAL)

@@ -38,7 +38,8 @@ def _formula(window: int) -> NDArray[np.float64]:
     scores[:, (ago < 0) | (ago >= (window or ROWS))] = -np.inf
     weights = np.exp(scores)
     weights /= weights.sum(axis=-1, keepdims=True)
-    return np.einsum("hqk,khd->qhd", weights, v).reshape(ROWS, -1)
+    result: NDArray[np.float64] = np.einsum("hqk,khd->qhd", weights, v).reshape(ROWS, -1)
+    return result
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
