@@ -1,15 +1,16 @@
 """The MOSS audio tokenizer in PyTorch, for training at small size.
 
 Module names and shapes are those of the published codec, so that a state dict is a checkpoint.
-Differences from inference code: lookups keep a straight-through gradient, and codebook rows are
-kept at unit length, which the published lookup (cosine) permits.
+The codebooks are not learnt here: they are those of `quantiser.py`, put into the published form.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from quantiser import BOOK_LEN, NUM_AXES, NUM_SPECTRAL_BOOKS, PITCH_SCALE, Quantiser
 from torch import Tensor, nn
+from vocoder import MAX_PERIODS, MIN_PERIODS
 
 SAMPLE_RATE = 16_000
 FRAME_LEN = 1280
@@ -38,22 +39,20 @@ class CodecSize:
         StageSize(width=192, heads=3, inner=768, layers=3, context_seconds=0.64),
     )
     code_dim: int = 256
-    rvq_dim: int = 128
-    codebook_dim: int = 8
-    codebook_size: int = 1024
-    num_codebooks: int = 8
-    name: str = field(default="sprout", compare=False)
+    rvq_dim: int = NUM_AXES + 1
+    codebook_dim: int = NUM_AXES + 1
+    codebook_size: int = BOOK_LEN
+    num_codebooks: int = NUM_SPECTRAL_BOOKS + 1
 
 
 def _rope(x: Tensor) -> Tensor:
-    """Rotate pairs (2i, 2i+1) of [batch, heads, time, dim] by position; base 10,000."""
-    *_, time, dim = x.shape
-    inverse = 10_000 ** (-torch.arange(0, dim, 2, device=x.device, dtype=torch.float32) / dim)
-    angle = torch.arange(time, device=x.device, dtype=torch.float32)[:, None] * inverse
-    cos, sin = angle.cos(), angle.sin()
-    even, odd = x[..., 0::2].float(), x[..., 1::2].float()
-    turned = torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
-    return turned.flatten(-2).to(x.dtype)
+    """Rotate pairs (2i, 2i+1) of [batch, time, heads, dim] by position; base 10,000."""
+    time, dim = x.shape[1], x.shape[3]
+    inverse = 10_000 ** (-torch.arange(0, dim, 2, dtype=torch.float32) / dim)
+    angle = torch.arange(time, dtype=torch.float32)[:, None, None] * inverse
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).flatten(-2)
 
 
 class LayerScale(nn.Module):
@@ -70,12 +69,14 @@ class SelfAttention(nn.Module):
         self.out_proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """`mask` [time, time] is added to the scores."""
         batch, time, width = x.shape
-        q, k, v = (
-            part.view(batch, time, self.heads, -1).transpose(1, 2)
-            for part in self.in_proj(x).chunk(3, dim=-1)
-        )
-        y = F.scaled_dot_product_attention(_rope(q), _rope(k), v, attn_mask=mask)
+        qkv = self.in_proj(x).view(batch, time, 3, self.heads, -1)
+        q, k = _rope(qkv[:, :, :2].flatten(2, 3)).unflatten(2, (2, -1)).permute(2, 0, 3, 1, 4)
+        # written out: on the CPU the fused kernel's gradient is slower
+        scores = q @ k.transpose(2, 3) * q.shape[-1] ** -0.5 + mask.to(q.dtype)
+        weights = torch.softmax(scores, -1, torch.float32).to(q.dtype)
+        y = weights @ qkv[:, :, 2].transpose(1, 2)
         return self.out_proj(y.transpose(1, 2).reshape(batch, time, width))
 
 
@@ -111,7 +112,7 @@ class Stage(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         position = torch.arange(x.shape[-1], device=x.device)
         behind = position[:, None] - position[None, :]
-        mask = (behind >= 0) & (behind < self.window)
+        mask = torch.where((behind >= 0) & (behind < self.window), 0.0, -1e9)
         h = self.input_proj(x.transpose(1, 2))
         for layer in self.transformer["layers"]:
             h = layer(h, mask)
@@ -141,7 +142,7 @@ class PatchUp(nn.Module):
 
 
 class Quantizer(nn.Module):
-    """One residual codebook: project to 8 dimensions, look up by cosine, project back."""
+    """One residual codebook: project, look up by cosine, project back."""
 
     def __init__(self, size: CodecSize) -> None:
         super().__init__()
@@ -150,26 +151,38 @@ class Quantizer(nn.Module):
         self.out_proj = weight_norm(nn.Conv1d(size.codebook_dim, size.rvq_dim, 1))
         self.codebook = nn.Embedding(size.codebook_size, size.codebook_dim)
 
-    def forward(self, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """[batch, rvq_dim, time] to its approximation, codes [batch, time] and the loss."""
+    def encode(self, residual: Tensor) -> Tensor:
+        """[batch, rvq_dim, time] to codes [batch, time]."""
         encoded = F.normalize(self.in_proj(residual), dim=1)
-        rows = F.normalize(self.codebook.weight, dim=1)
-        codes = (encoded.transpose(1, 2) @ rows.T).argmax(dim=-1)
-        looked_up = F.embedding(codes, rows).transpose(1, 2)
-        loss = F.mse_loss(looked_up, encoded.detach()) + F.mse_loss(encoded, looked_up.detach())
-        through = encoded + (looked_up - encoded).detach()
-        return self.out_proj(through), codes, loss * encoded.shape[1]
+        return (encoded.transpose(1, 2) @ F.normalize(self.codebook.weight, dim=1).T).argmax(-1)
 
     def decode(self, codes: Tensor) -> Tensor:
-        rows = F.normalize(self.codebook.weight, dim=1)
-        return self.out_proj(F.embedding(codes, rows).transpose(1, 2))
+        return self.out_proj(self.codebook(codes).transpose(1, 2))
 
     @torch.no_grad()
-    def restart(self, unused: Tensor, residual: Tensor) -> None:
-        """Move unused rows onto random vectors of the batch."""
-        encoded = F.normalize(self.in_proj(residual), dim=1).transpose(1, 2).flatten(0, 1)
-        picked = torch.randint(len(encoded), (int(unused.sum()),), device=encoded.device)
-        self.codebook.weight[unused] = encoded[picked]
+    def set_centres(self, centres: Tensor, first: int) -> None:
+        """Let the lookup find the nearest of `centres` [n, dims], at dimensions `first` and on.
+
+        Nearest by distance becomes nearest by angle through one more dimension, in which the
+        projected vector has a constant and each row what makes all rows equally long.
+        """
+        dims = centres.shape[1]
+        radius = 2 * centres.norm(dim=1).max()
+        extra = (radius**2 - centres.square().sum(dim=1)).sqrt()
+        rows = torch.zeros_like(self.codebook.weight)
+        rows[:, -1] = -radius  # rows without a centre point away
+        rows[: len(centres), :dims], rows[: len(centres), -1] = centres, extra
+        self.codebook.weight.copy_(rows)
+        chosen = torch.zeros(rows.shape[1], self.in_proj.weight.shape[1])
+        chosen[range(dims), range(first, first + dims)] = 1.0
+        for projection, matrix in ((self.in_proj, chosen), (self.out_proj, chosen.T)):
+            gains = matrix.norm(dim=1)
+            weight = projection.parametrizations.weight
+            weight.original0.copy_(gains[:, None, None])
+            direction = torch.where(gains[:, None] > 0, matrix, torch.ones_like(matrix))
+            weight.original1.copy_(direction[..., None])
+            projection.bias.zero_()
+        self.in_proj.bias[-1] = radius
 
 
 class ResidualQuantizer(nn.Module):
@@ -180,23 +193,25 @@ class ResidualQuantizer(nn.Module):
         self.output_proj = weight_norm(nn.Conv1d(size.rvq_dim, size.code_dim, 1))
         self.quantizers = nn.ModuleList(Quantizer(size) for _ in range(size.num_codebooks))
 
-    def forward(self, z: Tensor, active: Tensor) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """`active` [batch]: how many codebooks each item uses (quantiser dropout)."""
-        residual = self.input_proj(z)
-        total, codes, loss, residuals = torch.zeros_like(residual), [], residual.new_zeros(()), []
-        for i, quantizer in enumerate(self.quantizers):
-            residuals.append(residual.detach())
-            approximation, found, part = quantizer(residual)
-            keep = (active > i).to(residual.dtype)[:, None, None]
-            total = total + approximation * keep
-            residual = residual - approximation
-            codes.append(found)
-            loss = loss + part
-        return self.output_proj(total), torch.stack(codes), loss, residuals
+    @torch.no_grad()
+    def set_books(self, quantiser: Quantiser) -> None:
+        for book, quantizer in zip(quantiser.books, self.quantizers, strict=False):
+            quantizer.set_centres(book, first=0)
+        middle = (MIN_PERIODS + MAX_PERIODS) / 2
+        pitches = torch.arange(MIN_PERIODS, MAX_PERIODS + 1) - middle
+        self.quantizers[-1].set_centres(pitches[:, None] * PITCH_SCALE, first=NUM_AXES)
+
+    def encode(self, z: Tensor) -> Tensor:
+        """[batch, code_dim, time] to [codebooks, batch, time]."""
+        residual, codes = self.input_proj(z), []
+        for quantizer in self.quantizers:
+            codes.append(quantizer.encode(residual))
+            residual = residual - quantizer.decode(codes[-1])
+        return torch.stack(codes)
 
     def decode(self, codes: Tensor) -> Tensor:
         """[codebooks, batch, time] to [batch, code_dim, time]."""
-        parts = [q.decode(c) for q, c in zip(self.quantizers, codes, strict=False)]
+        parts = [q.decode(c) for q, c in zip(self.quantizers, codes, strict=True)]
         return self.output_proj(torch.stack(parts).sum(dim=0))
 
 
@@ -234,6 +249,12 @@ class Codec(nn.Module):
         for module in self.decoder:
             z = module(z)
         return z[:, 0]
+
+    def half(self, name: str) -> nn.ModuleDict:
+        """What is trained of the `encoder` or the `decoder`: its stages and its projection."""
+        if name == "encoder":
+            return nn.ModuleDict({"body": self.encoder, "proj": self.quantizer.input_proj})
+        return nn.ModuleDict({"body": self.decoder, "proj": self.quantizer.output_proj})
 
     def config(self) -> dict[str, object]:
         """config.json of this codec, in the published layout."""
@@ -294,16 +315,3 @@ class Codec(nn.Module):
                 "codebook_dim": size.codebook_dim,
             },
         }
-
-
-def size_from_dict(values: dict[str, object]) -> CodecSize:
-    """The inverse of `dataclasses.asdict` for a checkpoint's sizes."""
-    values = dict(values)
-    for side in ("encoder", "decoder"):
-        values[side] = tuple(StageSize(**stage) for stage in values[side])  # type: ignore[attr-defined]
-    values["patches"] = tuple(values["patches"])  # type: ignore[arg-type]
-    return CodecSize(**values)  # type: ignore[arg-type]
-
-
-def size_to_dict(size: CodecSize) -> dict[str, object]:
-    return asdict(size)

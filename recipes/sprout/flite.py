@@ -1,8 +1,8 @@
 """Speech parameters from Debian's libflite: what the clustergen voices predict before synthesis.
 
 flite (BSD-style licence) predicts, every 5 ms, a fundamental frequency, 25 mel-cepstral
-coefficients and 5 band voicing strengths. The recipe takes those instead of flite's waveform, so
-that `vocoder.py` can put its own excitation under them.
+coefficients and 5 band voicing strengths, and it knows where each phone ends. The recipe takes
+those instead of flite's waveform, so that `vocoder.py` can set its own timing and excitation.
 """
 
 import ctypes as c
@@ -23,6 +23,8 @@ class SpeechParameters:
     f0_hz: NDArray[np.float32]  # [steps], 0 where unvoiced
     mel_cepstra: NDArray[np.float32]  # [steps, 25]
     voicing: NDArray[np.float32]  # [steps, 5], 0 to 1 by band
+    phones: tuple[str, ...] = ()
+    phone_ends: tuple[int, ...] = ()  # in steps
 
     def __len__(self) -> int:
         return len(self.f0_hz)
@@ -62,6 +64,11 @@ class Flite:
         lib.val_track.argtypes, lib.val_track.restype = [c.c_void_p], c.POINTER(_Track)
         lib.val_cg_db.argtypes, lib.val_cg_db.restype = [c.c_void_p], c.c_void_p
         lib.mlpg.argtypes, lib.mlpg.restype = [c.c_void_p, c.c_void_p], c.POINTER(_Track)
+        lib.utt_relation.argtypes, lib.utt_relation.restype = [c.c_void_p, c.c_char_p], c.c_void_p
+        lib.relation_head.argtypes, lib.relation_head.restype = [c.c_void_p], c.c_void_p
+        lib.item_next.argtypes, lib.item_next.restype = [c.c_void_p], c.c_void_p
+        lib.item_feat_string.argtypes = lib.item_feat_float.argtypes = [c.c_void_p, c.c_char_p]
+        lib.item_feat_string.restype, lib.item_feat_float.restype = c.c_char_p, c.c_float
         lib.delete_track.argtypes = lib.delete_utterance.argtypes = [c.c_void_p]
         lib.flite_synth_text.argtypes = [c.c_char_p, c.c_void_p]
         lib.flite_synth_text.restype = c.POINTER(_Utterance)
@@ -80,9 +87,20 @@ class Flite:
         smooth = lib.mlpg(predicted, database)
         track = _rows(smooth)  # [steps, f0 and 25 coefficients]
         voicing = _rows(lib.val_track(lib.feat_val(features, b"str_track")))
+        names, ends = self._phones(utterance)
         lib.delete_track(smooth)
         lib.delete_utterance(utterance)
-        return SpeechParameters(track[:, 0], track[:, 1:], voicing)
+        return SpeechParameters(track[:, 0], track[:, 1:], voicing, names, ends)
+
+    def _phones(self, utterance: "c._Pointer[_Utterance]") -> tuple[tuple[str, ...], ...]:
+        lib = self._lib
+        names, ends = [], []
+        item = lib.relation_head(lib.utt_relation(utterance, b"Segment"))
+        while item:
+            names.append(lib.item_feat_string(item, b"name").decode())
+            ends.append(round(lib.item_feat_float(item, b"end") / STEP_SECONDS))
+            item = lib.item_next(item)
+        return tuple(names), tuple(ends)
 
 
 def _rows(track: "c._Pointer[_Track]") -> NDArray[np.float32]:

@@ -13,13 +13,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import everyday
+
 FORTUNES = Path("/usr/share/games/fortunes")
 WORDNET = Path("/usr/share/wordnet")
 WORDS = Path("/usr/share/dict/american-english")
+TEST_SENTENCES = Path(__file__).with_name("test_sentences.txt")
 
 # One sentence: starts with a capital, only letters and simple punctuation, ends itself.
 SENTENCE = re.compile(r"[A-Z][A-Za-z ,.'?!;:-]+[.!?]")
-MIN_WORDS, MAX_WORDS = 2, 16
+MIN_WORDS, MAX_WORDS = 2, 13
 
 ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -102,12 +105,12 @@ TEMPLATES = [
     "{number} {noun}s are enough.",
     "the {noun} costs {number} dollars.",
     "I have {number} books and {number} pens.",
-    "the train leaves at {time}.",
-    "the meeting starts at {time}.",
-    "it is {time}.",
+    "the train leaves at {clock}.",
+    "the meeting starts at {clock}.",
+    "it is {clock}.",
     "today is {day}.",
     "today is {day}, {month} {ordinal}.",
-    "see you on {day} at {time}.",
+    "see you on {day} at {clock}.",
     "my birthday is in {month}.",
     "he was born on {month} {ordinal}, {year}.",
     "good morning, {who} can {verb} now.",
@@ -142,7 +145,7 @@ def number_words(n: int) -> str:
     return f"{number_words(n // 1000)} thousand{rest}"
 
 
-def _slot(name: str, rng: random.Random) -> str:
+def _slot(name: str, slots: dict[str, list[str]], rng: random.Random) -> str:
     match name:
         case "day":
             return rng.choice(DAYS)
@@ -157,17 +160,17 @@ def _slot(name: str, rng: random.Random) -> str:
             return " ".join(ONES[rng.randrange(10)] for _ in range(rng.randrange(1, 8)))
         case "year":
             return f"{rng.choice(['nineteen', 'twenty'])} {number_words(rng.randrange(10, 100))}"
-        case "time":
+        case "clock":
             hour = ONES[rng.randrange(1, 13)]
             minute = rng.choice(["o'clock", "thirty", "fifteen", number_words(rng.randrange(20, 60))])
             return f"{hour} {minute}"
         case _:
-            return rng.choice(SLOTS[name])
+            return rng.choice(slots[name])
 
 
-def _fill(template: str, rng: random.Random) -> str:
+def _fill(template: str, slots: dict[str, list[str]], rng: random.Random) -> str:
     while match := re.search(r"\{(\w+)\}", template):
-        template = template[: match.start()] + _slot(match[1], rng) + template[match.end() :]
+        template = template[: match.start()] + _slot(match[1], slots, rng) + template[match.end() :]
     return template[0].upper() + template[1:]
 
 
@@ -177,7 +180,10 @@ def from_templates(count: int, rng: random.Random) -> Iterator[str]:
         yield number_words(n).capitalize() + "."
     yield from (f"{name}." for name in DAYS + MONTHS)
     for i in range(count):
-        yield _fill(TEMPLATES[i % len(TEMPLATES)], rng)
+        if i % 4 == 0:
+            yield _fill(TEMPLATES[i // 4 % len(TEMPLATES)], SLOTS, rng)
+        else:
+            yield _fill(rng.choice(everyday.PATTERNS), everyday.SLOTS, rng)
 
 
 def from_fortunes(folder: Path) -> Iterator[str]:
@@ -202,11 +208,20 @@ def from_wordnet(folder: Path, rng: random.Random) -> Iterator[str]:
 
 def from_words(path: Path, known: Counter[str], rng: random.Random) -> Iterator[str]:
     """Single common words, and lists of dictionary words for their spelling."""
-    yield from (f"{word.capitalize()}." for word, _ in known.most_common(3000))
+    yield from (f"{word.capitalize()}." for word, _ in known.most_common(2000))
     words = [w for w in path.read_text("utf-8").split() if re.fullmatch(r"[a-z]{3,12}", w)]
-    for _ in range(8000):
+    for _ in range(2500):
         picked = ", ".join(rng.sample(words, rng.randrange(2, 5)))
         yield f"{picked[0].upper()}{picked[1:]}."
+
+
+def simplest(sentences: list[str], known: Counter[str], count: int) -> list[str]:
+    """The `count` sentences whose rarest word is the most common."""
+
+    def commonness(text: str) -> int:
+        return min((known[w] for w in re.findall(r"[a-z]{2,}", text.lower())), default=0)
+
+    return sorted(sentences, key=commonness, reverse=True)[:count]
 
 
 def is_speakable(text: str) -> bool:
@@ -222,7 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     parser.add_argument("--templates", type=int, default=14_000, help="sentences from templates")
-    parser.add_argument("--limit", type=int, help="keep only this many training sentences")
+    parser.add_argument("--free", type=int, default=12_000, help="free sentences, simplest first")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)
@@ -232,16 +247,17 @@ def main() -> None:
     free = sorted(set(free))
     rng.shuffle(free)
     known = Counter(w for s in free for w in re.findall(r"[a-z]{2,}", s.lower()))
-    held_out, free = free[:1000], free[1000:]
+    held_out = free[:500]
+    free = simplest(free[500:], known, args.free)
     made = list(from_templates(args.templates, rng)) + list(from_words(WORDS, known, rng))
-    sentences = list(dict.fromkeys(free + made))
+    test = set(TEST_SENTENCES.read_text("utf-8").splitlines())
+    sentences = [s for s in dict.fromkeys(free + made) if s not in test]
     rng.shuffle(sentences)
-    sentences = sentences[: args.limit]
-    unseen = set(sentences)
+    seen = set(sentences)
 
     args.work.mkdir(parents=True, exist_ok=True)
     (args.work / "sentences.txt").write_text("\n".join(sentences) + "\n", "utf-8")
-    held_out = [s for s in held_out if s not in unseen]
+    held_out = [s for s in held_out if s not in seen]
     (args.work / "held_out.txt").write_text("\n".join(held_out) + "\n", "utf-8")
     print(f"{len(sentences)} sentences, {len(held_out)} held out")
 

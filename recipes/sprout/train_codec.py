@@ -1,7 +1,9 @@
-"""Step 3: train the codec on the speech of step 2.
+"""Step 4: train the two halves of the codec, each on fixed targets.
 
-Writes `codec.pt` (weights, averaged weights, optimiser, step) every few hundred steps and
-`codec_log.csv`; started again, it goes on from there.
+`--half decoder` learns speech from the codes of step 3; `--half encoder`, needed only for speaking
+after a reference, learns the quantiser's latents from speech. Each writes `HALF.pt` (weights,
+averaged weights, optimiser, minutes used) and `HALF_log.csv`; started again, it goes on from
+there. The learning rate follows the clock.
 """
 
 import argparse
@@ -11,31 +13,42 @@ import time
 from pathlib import Path
 
 import numpy as np
+import quantiser
 import torch
 import torch.nn.functional as F
 from codec_model import FRAME_LEN, Codec, CodecSize
-from torch import Tensor
+from torch import Tensor, nn
 
-CROP_FRAMES = 20  # 1.6 s
-STFT_SIZES = (128, 256, 512, 1024, 2048)
-AVERAGE_DECAY = 0.999
-FULL_DEPTH_SHARE = 0.5  # of items that use every codebook; the rest use a random prefix
+CROP_FRAMES = 16
+STFT_SIZES = (128, 256, 512, 1024)
+AVERAGE_DECAY = 0.998
+WARM_STEPS, SAVE_SECONDS = 200, 120
 
 
 class Crops:
-    """Random 1.6 s crops, starting on a frame, of the speech blocks."""
+    """Random crops of 16 frames: samples, latents and codes."""
 
-    def __init__(self, folder: Path, seed: int, blocks: int | None = None) -> None:
+    def __init__(self, work: Path, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        paths = sorted(folder.glob("[0-9]*.npz"))[:blocks]
-        paths = [p for p in paths if ".part" not in p.name]
-        self.samples = np.concatenate([np.load(p)["samples"] for p in paths])
-        self.frames = len(self.samples) // FRAME_LEN
+        fitted = quantiser.load(work)
+        samples, latents = [], []
+        for path in sorted((work / "speech").glob("[0-9]*[0-9].npz")):
+            block = np.load(path)
+            if "samples" in block:
+                samples.append(block["samples"])
+                latents.append(
+                    fitted.latents(block["mel_cepstra"], block["voicing"], block["periods"])
+                )
+        self.samples = np.concatenate(samples).reshape(-1, FRAME_LEN)
+        self.latents = torch.cat(latents)
+        self.codes = fitted.codes(self.latents)
 
-    def batch(self, size: int) -> Tensor:
-        starts = self.rng.integers(0, self.frames - CROP_FRAMES, size) * FRAME_LEN
-        crops = [self.samples[s : s + CROP_FRAMES * FRAME_LEN] for s in starts]
-        return torch.from_numpy(np.stack(crops).astype(np.float32) / 32768)
+    def batch(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Samples [batch, samples], latents [batch, frames, 64], codes [batch, frames, books]."""
+        first = self.rng.integers(0, len(self.samples) - CROP_FRAMES, size)
+        frames = first[:, None] + np.arange(CROP_FRAMES)
+        wave = self.samples[frames].reshape(size, -1).astype(np.float32) / 32768
+        return torch.from_numpy(wave), self.latents[frames], self.codes[frames]
 
 
 def spectral_loss(guess: Tensor, target: Tensor) -> Tensor:
@@ -50,98 +63,97 @@ def spectral_loss(guess: Tensor, target: Tensor) -> Tensor:
         level = b.abs().mean() + 1e-4
         floor = 1e-2 * level
         loss = loss + (torch.view_as_real(a) - torch.view_as_real(b)).abs().mean() / level
-        loss = loss + (a.abs() - b.abs()).abs().mean() / level
         loss = loss + ((a.abs() + floor).log() - (b.abs() + floor).log()).abs().mean()
     return loss / len(STFT_SIZES)
 
 
-def learning_rate(step: int, steps: int, peak: float) -> float:
-    warm = min(1.0, (step + 1) / 500)
-    return peak * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
+def decoder_loss(codec: Codec, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """The first frame of a crop misses what came before and is not counted."""
+    wave, _, codes = batch
+    with torch.autocast("cpu", torch.bfloat16):
+        guess = codec.decode(codec.quantizer.decode(codes.permute(2, 0, 1)))
+    return spectral_loss(guess.float()[:, FRAME_LEN:], wave[:, FRAME_LEN:])
+
+
+def encoder_loss(codec: Codec, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    wave, latents, _ = batch
+    with torch.autocast("cpu", torch.bfloat16):
+        z = codec.encode(wave)
+    guess = codec.quantizer.input_proj(z.float()).transpose(1, 2)
+    return F.mse_loss(guess[:, 1:], latents[:, 1:]) * latents.shape[-1]
+
+
+@torch.no_grad()
+def start_on_unit_variance(projection: nn.Module, scale: Tensor) -> None:
+    """Let the decoder's first layer see latents of standard deviation `scale` [64] as equals."""
+    weight = projection.parametrizations.weight
+    rows = weight.original1 / scale[None, :, None] * 0.5
+    weight.original1.copy_(rows)
+    weight.original0.copy_(rows.norm(dim=1, keepdim=True))
+
+
+def learning_rate(step: int, progress: float, peak: float) -> float:
+    warm = min(1.0, (step + 1) / WARM_STEPS)
+    return peak * warm * (0.01 + 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--half", choices=("decoder", "encoder"), required=True)
+    parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--blocks", type=int, help="use only this many speech blocks")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-
+    path = args.work / f"{args.half}.pt"
     codec = Codec(CodecSize())
-    optimiser = torch.optim.AdamW(codec.parameters(), args.rate, (0.8, 0.99), weight_decay=0.01)
-    first, path = 0, args.work / "codec.pt"
-    averaged = copy.deepcopy(codec.state_dict())
-    if path.exists():
-        saved = torch.load(path, weights_only=True)
-        codec.load_state_dict(saved["codec"])
+    codec.quantizer.set_books(quantiser.load(args.work))
+    saved = torch.load(path, weights_only=True) if path.exists() else None
+    step, used = (saved["step"], saved["used"]) if saved else (0, 0.0)
+    crops = Crops(args.work, seed=step)
+    part = codec.half(args.half)
+    if args.half == "decoder":
+        start_on_unit_variance(codec.quantizer.output_proj, crops.latents.std(dim=0))
+    optimiser = torch.optim.AdamW(part.parameters(), args.rate, (0.9, 0.98), weight_decay=0.01)
+    averaged = copy.deepcopy(part.state_dict())
+    if saved:
+        part.load_state_dict(saved["part"])
         optimiser.load_state_dict(saved["optimiser"])
-        averaged, first = saved["averaged"], saved["step"]
-    crops = Crops(args.work / "speech", seed=first, blocks=args.blocks)
-    parameters = sum(p.numel() for p in codec.parameters())
-    print(f"{parameters:,} parameters, {crops.frames * 0.08 / 3600:.1f} hours, step {first}")
+        averaged = saved["averaged"]
+    print(f"{sum(p.numel() for p in part.parameters()):,} parameters, step {step}", flush=True)
 
-    size = codec.size
-    used = torch.zeros(size.num_codebooks, size.codebook_size)
-    started, sums = time.monotonic(), np.zeros(2)
-    log = (args.work / "codec_log.csv").open("a")
-    for step in range(first, args.steps):
+    loss_of = decoder_loss if args.half == "decoder" else encoder_loss
+    total, last_save = 0.0, time.monotonic()
+    log = (args.work / f"{args.half}_log.csv").open("a")
+    while used < 60 * args.minutes:
+        started = time.monotonic()
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate(step, args.steps, args.rate)
-        wave = crops.batch(args.batch)
-        depth = torch.randint(1, size.num_codebooks + 1, (args.batch,))
-        depth[torch.rand(args.batch) < FULL_DEPTH_SHARE] = size.num_codebooks
-        with torch.autocast("cpu", torch.bfloat16):
-            z = codec.encode(wave)
-        with torch.autocast("cpu", enabled=False):
-            quantised, codes, code_loss, residuals = codec.quantizer(z.float(), depth)
-        with torch.autocast("cpu", torch.bfloat16):
-            guess = codec.decode(quantised)
-        guess = guess.float()
-        loss = spectral_loss(guess, wave)
-        total = loss + F.l1_loss(guess, wave) / wave.abs().mean() + 0.25 * code_loss
+            group["lr"] = learning_rate(step, used / (60 * args.minutes), args.rate)
+        loss = loss_of(codec, crops.batch(args.batch))
         optimiser.zero_grad(set_to_none=True)
-        total.backward()
-        torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(part.parameters(), 1.0)
         optimiser.step()
-        sums += loss.item(), code_loss.item()
-
-        with torch.no_grad():
-            decay = min(AVERAGE_DECAY, (step + 1) / (step + 10))
-            for name, value in codec.state_dict().items():
-                averaged[name].lerp_(value, 1 - decay)
-            used *= 0.99
-            for i, found in enumerate(codes):
-                used[i] += torch.bincount(found.flatten(), minlength=size.codebook_size)
-        if step % 100 == 99:
-            for i, quantizer in enumerate(codec.quantizer.quantizers):
-                unused = used[i] < 0.05
-                if step < 0.6 * args.steps and unused.any():
-                    quantizer.restart(unused, residuals[i])
-                    used[i][unused] = 1.0
-            books = (used > 0.5).sum(dim=1).tolist()
-            seconds = (time.monotonic() - started) / 100
-            print(
-                f"{step + 1} spectral {sums[0] / 100:.3f} codes {sums[1] / 100:.3f} "
-                f"used {books} {seconds:.2f} s",
-                flush=True,
-            )
-            log.write(f"{step + 1},{sums[0] / 100:.4f},{sums[1] / 100:.4f}\n")
+        step += 1
+        decay = min(AVERAGE_DECAY, step / (step + 10))
+        for name, value in part.state_dict().items():
+            averaged[name].lerp_(value, 1 - decay)
+        total += loss.item()
+        used += time.monotonic() - started
+        if step % 50 == 0:
+            print(f"{step} {used / 60:.1f} min {total / 50:.4f}", flush=True)
+            log.write(f"{step},{used / 60:.2f},{total / 50:.4f}\n")
             log.flush()
-            started, sums = time.monotonic(), np.zeros(2)
-        if step % 500 == 499 or step + 1 == args.steps:
-            state = {
-                "codec": codec.state_dict(),
-                "averaged": averaged,
-                "optimiser": optimiser.state_dict(),
-                "step": step + 1,
-            }
+            total = 0.0
+        if used >= 60 * args.minutes or time.monotonic() - last_save > SAVE_SECONDS:
+            state = {"part": part.state_dict(), "averaged": averaged, "step": step, "used": used}
+            state["optimiser"] = optimiser.state_dict()
             torch.save(state, path.with_suffix(".part"))
             path.with_suffix(".part").rename(path)
+            last_save = time.monotonic()
 
 
 if __name__ == "__main__":

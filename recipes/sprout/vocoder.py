@@ -4,12 +4,15 @@ A codec as small as sprout's cannot spend bits on where a pitch pulse falls or o
 to wiggle. Here neither carries information: every 80 ms frame holds a whole number of pitch
 periods, starting with a pulse, and the noise is the same 80 ms every time. The waveform is then a
 function of spectrum, voicing and the number of periods alone. The cost: pitch moves in steps of
-12.5 Hz.
+12.5 Hz. Phones too are locked to the frame, so that a small language model finds its way from
+letters to frames. The cost: a syllable-timed, mechanical rhythm.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.fft
-from flite import STEP_SECONDS, SpeechParameters
+from flite import NUM_BANDS, NUM_MEL_CEPSTRA, STEP_SECONDS, SpeechParameters
 from numpy.typing import NDArray
 
 SAMPLE_RATE = 16_000
@@ -20,27 +23,51 @@ FFT_LEN = 1024
 ALL_PASS = 0.42  # the frequency warping of flite's mel-cepstra at 16 kHz
 SHARPEN = 1.4  # over-smoothed parameters blur the formants; PocketSphinx hears this best
 GAIN = 1 / 32_000  # flite's parameters are scaled for 16-bit samples
-LEAD_STEPS, TAIL_STEPS = 12, 24  # 60 ms of silence kept before speech, 120 ms after
-SILENCE_BELOW = 3.0  # first mel-cepstral coefficient (log gain) of the quietest speech
+LEAD_FRAMES, TAIL_FRAMES = 1, 2  # silence kept before and after speech
+MAX_PAUSE_FRAMES, MAX_PHONE_FRAMES = 2, 3
+DURATION_SCALE = 0.8  # phones only get longer by rounding up to a frame: this makes up for it
+MIN_PERIODS, MAX_PERIODS = 13, 16  # 162 to 200 Hz
 PERIODS_HYSTERESIS = 0.75
 
 _omega = np.pi * np.arange(FFT_LEN // 2 + 1) / (FFT_LEN // 2)
 _warped = _omega + 2 * np.arctan2(ALL_PASS * np.sin(_omega), 1 - ALL_PASS * np.cos(_omega))
-_CEPSTRUM = np.exp(-1j * np.outer(np.arange(25), _warped)).astype(np.complex64)
+_CEPSTRUM = np.exp(-1j * np.outer(np.arange(NUM_MEL_CEPSTRA), _warped)).astype(np.complex64)
 _DELAY = (-1j * _omega).astype(np.complex64)
 _BAND_CENTRES_HZ = np.array([500, 1500, 3000, 5000, 7000])
 _FREQUENCIES_HZ = _omega / np.pi * SAMPLE_RATE / 2
 _NOISE = np.random.default_rng(3).standard_normal(FRAME_LEN).astype(np.float32)
 
 
-def trim(speech: SpeechParameters) -> SpeechParameters:
-    """Cut outer silence to 60 and 120 ms and fill up to whole frames with the last step."""
-    loud = np.flatnonzero(speech.mel_cepstra[:, 0] > SILENCE_BELOW)
-    first, last = loud[0], loud[-1]
-    steps = np.arange(first - LEAD_STEPS, last + 1 + TAIL_STEPS)
-    missing = -len(steps) % STEPS_PER_FRAME
-    steps = np.concatenate([steps, np.full(missing, steps[-1])])
-    return speech[steps.clip(0, len(speech) - 1)]
+@dataclass(frozen=True)
+class FrameParameters:
+    """All that the waveform of whole frames depends on."""
+
+    mel_cepstra: NDArray[np.float32]  # [frames, 16, 25]
+    voicing: NDArray[np.float32]  # [frames, 16, 5], 0 where unvoiced
+    periods: NDArray[np.int64]  # [frames], pitch periods in the frame
+
+
+def align(speech: SpeechParameters) -> SpeechParameters:
+    """Stretch every phone to whole frames: one for most, more for long ones and pauses.
+
+    A frame then belongs to a single phone, and a letter of the text to a frame or two.
+    """
+    parts, start, last = [], 0, len(speech.phones) - 1
+    for i, (phone, end) in enumerate(zip(speech.phones, speech.phone_ends, strict=True)):
+        span = end - start
+        if phone == "pau" and i in (0, last):
+            steps = (LEAD_FRAMES if i == 0 else TAIL_FRAMES) * STEPS_PER_FRAME
+            first = end - steps if i == 0 else start
+            positions = first + np.arange(steps) + 0.5
+        else:
+            longest = MAX_PAUSE_FRAMES if phone == "pau" else MAX_PHONE_FRAMES
+            frames = round(DURATION_SCALE * span / STEPS_PER_FRAME)
+            steps = min(max(frames, 1), longest) * STEPS_PER_FRAME
+            positions = start + (np.arange(steps) + 0.5) * span / steps
+        parts.append(positions)
+        start = end
+    chosen = np.concatenate(parts).astype(int).clip(0, len(speech) - 1)
+    return speech[chosen]
 
 
 def periods_per_frame(f0_hz: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -53,31 +80,40 @@ def periods_per_frame(f0_hz: NDArray[np.float32]) -> NDArray[np.int64]:
     for mean in means[1:]:
         stay = abs(mean - periods[-1]) < PERIODS_HYSTERESIS
         periods.append(periods[-1] if stay else round(mean))
-    return np.array(periods)
+    return np.clip(periods, MIN_PERIODS, MAX_PERIODS)
 
 
-def render(speech: SpeechParameters) -> NDArray[np.float32]:
-    """The waveform of whole frames of parameters: [steps * 80] samples, 16 kHz, about +-0.8."""
-    num_steps = len(speech)
-    cepstra = speech.mel_cepstra.copy()
+def frame_parameters(speech: SpeechParameters) -> FrameParameters:
+    voicing = np.where((speech.f0_hz > 0)[:, None], speech.voicing, 0.0)
+    return FrameParameters(
+        speech.mel_cepstra.reshape(-1, STEPS_PER_FRAME, NUM_MEL_CEPSTRA),
+        voicing.astype(np.float32).reshape(-1, STEPS_PER_FRAME, NUM_BANDS),
+        periods_per_frame(speech.f0_hz),
+    )
+
+
+def render(speech: FrameParameters) -> NDArray[np.float32]:
+    """The waveform of whole frames of parameters: [frames * 1280] samples, 16 kHz, about +-0.8."""
+    num_steps = len(speech.periods) * STEPS_PER_FRAME
+    cepstra = speech.mel_cepstra.reshape(num_steps, NUM_MEL_CEPSTRA).astype(np.float32)
     cepstra[:, 2:] *= SHARPEN
     response = np.exp(cepstra @ _CEPSTRUM)  # minimum phase, [steps, bins]
-    voicing = np.where((speech.f0_hz > 0)[:, None], _by_frequency(speech.voicing), 0.0)
-    voicing = voicing.astype(np.float32)
+    bands = speech.voicing.reshape(num_steps, NUM_BANDS)
+    voicing = _by_frequency(bands).astype(np.float32)
 
     out = np.zeros(num_steps * STEP_LEN + FFT_LEN, np.float32)
-    noise = np.tile(_NOISE, num_steps // STEPS_PER_FRAME).reshape(num_steps, STEP_LEN)
+    noise = np.tile(_NOISE, len(speech.periods)).reshape(num_steps, STEP_LEN)
     spectrum = scipy.fft.rfft(noise, FFT_LEN) * response * (1 - voicing)
     _overlap_add(out, np.arange(num_steps) * STEP_LEN, spectrum)
 
     positions, gains = [], []
-    for frame, periods in enumerate(periods_per_frame(speech.f0_hz)):
+    for frame, periods in enumerate(speech.periods):
         period_len = FRAME_LEN / periods
         positions.append(frame * FRAME_LEN + np.arange(periods) * period_len)
         gains.append(np.full(periods, np.sqrt(period_len)))
     position, gain = np.concatenate(positions), np.concatenate(gains).astype(np.float32)
     step = (position // STEP_LEN).astype(int)
-    pulse = speech.f0_hz[step] > 0
+    pulse = bands[step].max(axis=1) > 0
     position, gain, step = position[pulse], gain[pulse], step[pulse]
     whole = position.astype(int)
     part = (position - whole).astype(np.float32)

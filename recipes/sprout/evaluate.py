@@ -1,0 +1,70 @@
+"""Step 6: how many words of unseen simple sentences PocketSphinx hears.
+
+`--codec` judges speech rebuilt from the true codes, so the codec alone; otherwise the sentences
+are spoken by the language model, with every set of sampling values given.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import quantiser
+import soundfile
+import torch
+from generate import Sampling, Voice
+from judge import Judge, words, words_heard
+from speech import speak
+
+TEST_SENTENCES = Path(__file__).with_name("test_sentences.txt")
+
+
+def true_codes(work: Path, text: str) -> torch.Tensor:
+    spoken = speak(text)
+    fitted = quantiser.load(work)
+    return fitted.codes(fitted.latents(spoken.mel_cepstra, spoken.voicing, spoken.periods))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
+    parser.add_argument("--codec", action="store_true")
+    parser.add_argument(
+        "--sampling",
+        action="append",
+        default=[],
+        metavar="T,K,P,PENALTY",
+        help="temperature, top-k, top-p and repetition penalty; may be repeated",
+    )
+    parser.add_argument("--show", action="store_true", help="print what was heard")
+    parser.add_argument("--wav", type=Path, help="folder for the speech")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    voice, judge = Voice(args.work), Judge()
+    texts = TEST_SENTENCES.read_text("utf-8").splitlines()
+    for values in [None] if args.codec else args.sampling or ["0.8,25,0.95,1.0"]:
+        torch.manual_seed(1)
+        right = said = frames = wanted = 0
+        for i, text in enumerate(texts):
+            truth = true_codes(args.work, text)
+            if values is None:
+                codes = truth
+            else:
+                t, k, p, penalty = map(float, values.split(","))
+                codes = voice.codes(text, Sampling(t, int(k), p, penalty))
+            samples = voice.speech(codes) if len(codes) else np.zeros(1280, np.float32)
+            heard = judge.hear(samples)
+            right += words_heard(text, heard)
+            said += len(words(text))
+            frames += len(codes)
+            wanted += len(truth)
+            if args.show:
+                print(f"{text} | {heard}")
+            if args.wav:
+                args.wav.mkdir(parents=True, exist_ok=True)
+                soundfile.write(args.wav / f"{i:02d}.wav", samples, 16_000)
+        name = "true codes" if values is None else values
+        print(f"{name}: {right / said:.3f} of words, {frames} frames for {wanted}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
