@@ -72,11 +72,13 @@ def patch(size: int) -> dict[str, object]:
     return {"module_type": "PatchedPretransform", "patch_size": size}
 
 
-def _modules(stages: Any, patches: tuple[int, ...]) -> list[Any]:
+def _modules(
+    stages: tuple[tuple[int, int, int, float], ...], patches: tuple[int, ...]
+) -> list[Any]:
     """A patch before, between and after the stages."""
     modules: list[Any] = [patch(patches[0])]
     for values, size in zip(stages, patches[1:], strict=True):
-        modules += [stage(*values, width=256, inner=1024), patch(size)]
+        modules += [stage(*values, 256, 1024), patch(size)]
     return modules
 
 

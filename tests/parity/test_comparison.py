@@ -1,11 +1,13 @@
 """The comparison core passes nothing that was not compared, and calls no difference equal."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.comparison import Comparison, Expectation
 from mosstalk.parity.report import Report
 
 ONES = np.ones(4, np.float32)
@@ -44,7 +46,9 @@ def test_tolerance_is_relative_to_the_largest_expected_value() -> None:
     ],
 )
 @pytest.mark.parametrize("expects", ["equal", "differ"])
-def test_nothing_else_passes(expected, found, problem, expects) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_else_passes(
+    expected: NDArray[Any], found: NDArray[Any], problem: str, expects: Expectation
+) -> None:
     comparison = Comparison("odd", 1.0, expects)
     comparison.add("a", expected, found)
     result = comparison.result()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mosstalk.cli import parity
+from mosstalk.cli import main, parity
 from mosstalk.errors import UsageError
 
 
@@ -90,3 +90,16 @@ def test_unknown_arguments_are_status_2(arguments: list[str]) -> None:
 def test_a_codec_alone_is_a_usage_error(golden_dir: Path) -> None:
     with pytest.raises(UsageError, match="codec alone"):
         run("--model", str(golden_dir / "checkpoints" / "codec_nano_narrow"))
+
+
+def test_exit_statuses_of_the_program(
+    random_nano: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["parity", "kv-cache", "--model", str(random_nano), "--frames", "1"]
+    assert main(command) == 0
+    assert main([*command, "--tolerance", "1e6"]) == 1
+    capsys.readouterr()
+    assert main([*command, "--rows", "2"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == ["mosstalk: error: rows is 2, but must be at least 4"]
