@@ -100,6 +100,24 @@ def test_greedy_takes_the_first_largest_after_the_penalty(chances_of: Chances) -
     assert chances_of(logits, seen, greedy).tolist() == [0, 0, 1, 0]
 
 
+@both
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(temperature=1e-50),
+        SamplingParams(temperature=1e-38),
+        SamplingParams(temperature=1e-6),
+        SamplingParams(top_p=1e-50),
+        SamplingParams(temperature=1e-5, repetition_penalty=1e-50),
+        SamplingParams(temperature=1e-5, repetition_penalty=1e38),
+    ],
+)
+def test_extreme_parameters_act_as_their_limit(chances_of: Chances, params: SamplingParams) -> None:
+    logits = _logits(-2.0, -1.0, -3.0)
+    assert chances_of(logits, np.ones(3, np.uint8), params).sum() == pytest.approx(1)
+    assert chances_of(logits, _none(logits), params).tolist() == [0, 1, 0]
+
+
 def _draws(
     kernels: str | None, logits: Floats, drawn: Floats, params: SamplingParams
 ) -> NDArray[np.int32]:
@@ -125,6 +143,8 @@ def test_a_draw_walks_the_ids_in_order(kernels: str | None) -> None:
     drawn = np.array([0, 0.249, 0.251, 0.749, 0.751, 0.874, 0.876, LAST_UNIFORM], np.float32)
     ids = _draws(kernels, logits, drawn, SamplingParams())
     assert ids.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    even = np.array([0.25, 0.5, 0.75], np.float32)  # sums that a uniform reaches, not exceeds
+    assert _draws(kernels, np.zeros(4, np.float32), even, SamplingParams()).tolist() == [1, 2, 3]
     ids = _draws(kernels, logits, drawn, SamplingParams(top_k=1))
     assert ids.tolist() == [1] * len(drawn)
 

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from mosstalk.errors import UsageError
 
 NUM_PARAMS = 5  # columns of `SamplingParams.row`
+# Closer to 0 a float32 temperature or penalty would turn logits into infinities, and a top-p
+# would round to "no limit"; they act as their limit instead.
+_SMALLEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,10 @@ class SamplingParams:
 
     def row(self) -> NDArray[np.float32]:
         """greedy, temperature, top_k, top_p, repetition_penalty: one row of a Sample op."""
-        greedy = self.temperature == 0
-        values = (greedy, self.temperature, self.top_k, self.top_p, self.repetition_penalty)
-        return np.array(values, np.float32)
+        greedy = self.temperature < _SMALLEST
+        top_p = max(self.top_p, _SMALLEST)
+        penalty = min(max(self.repetition_penalty, _SMALLEST), 1 / _SMALLEST)
+        return np.array((greedy, self.temperature, self.top_k, top_p, penalty), np.float32)
 
 
 def penalised(
