@@ -1,26 +1,26 @@
 """Step 6: how many words of unseen simple sentences PocketSphinx hears.
 
 `--codec` judges speech rebuilt from the true codes, so the codec alone; otherwise the sentences
-are spoken by the language model, with every set of sampling values given.
+are spoken by the language model, with every set of sampling values given. `--vocoder` puts the
+vocoder in place of the codec's decoder, so judges the codes alone.
 """
 
 import argparse
 from pathlib import Path
 
-import numpy as np
 import quantiser
 import soundfile
 import torch
 from generate import Sampling, Voice
 from judge import Judge, words, words_heard
 from speech import speak
+from vocoder import render
 
 TEST_SENTENCES = Path(__file__).with_name("test_sentences.txt")
 
 
-def true_codes(work: Path, text: str) -> torch.Tensor:
+def true_codes(fitted: quantiser.Quantiser, text: str) -> torch.Tensor:
     spoken = speak(text)
-    fitted = quantiser.load(work)
     return fitted.codes(fitted.latents(spoken.mel_cepstra, spoken.voicing, spoken.periods))
 
 
@@ -28,6 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     parser.add_argument("--codec", action="store_true")
+    parser.add_argument("--vocoder", action="store_true", help="codes to speech by the vocoder")
     parser.add_argument(
         "--sampling",
         action="append",
@@ -39,19 +40,19 @@ def main() -> None:
     parser.add_argument("--wav", type=Path, help="folder for the speech")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    voice, judge = Voice(args.work), Judge()
+    voice, judge, fitted = Voice(args.work), Judge(), quantiser.load(args.work)
     texts = TEST_SENTENCES.read_text("utf-8").splitlines()
     for values in [None] if args.codec else args.sampling or ["0.8,25,0.95,1.0"]:
         torch.manual_seed(1)
         right = said = frames = wanted = 0
         for i, text in enumerate(texts):
-            truth = true_codes(args.work, text)
+            truth = true_codes(fitted, text)
             if values is None:
                 codes = truth
             else:
                 t, k, p, penalty = map(float, values.split(","))
                 codes = voice.codes(text, Sampling(t, int(k), p, penalty))
-            samples = voice.speech(codes) if len(codes) else np.zeros(1280, np.float32)
+            samples = render(fitted.parameters(codes)) if args.vocoder else voice.speech(codes)
             heard = judge.hear(samples)
             right += words_heard(text, heard)
             said += len(words(text))

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 (long word lists read better as text)
 """Everyday words and sentence patterns for step 1: greetings, weather, food, family, travel, time.
 
 `{name}` in a pattern stands for one of the slot's values; `sentences.py` adds numbers and dates.

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from flite import NUM_BANDS, NUM_MEL_CEPSTRA
 from numpy.typing import NDArray
 from torch import Tensor
-from vocoder import MAX_PERIODS, MIN_PERIODS, SHARPEN
+from vocoder import MAX_PERIODS, MIN_PERIODS, SHARPEN, STEPS_PER_FRAME, FrameParameters
 
 NUM_AXES = 63  # and one dimension for the pitch
 NUM_SPECTRAL_BOOKS, BOOK_LEN = 2, 512
@@ -48,6 +49,18 @@ class Quantiser:
             found.append(code)
         pitch = latents[:, -1] / PITCH_SCALE + (MAX_PERIODS - MIN_PERIODS) / 2
         return torch.stack([*found, pitch.round().long()], dim=1)
+
+    def parameters(self, codes: Tensor) -> FrameParameters:
+        """What codes [frames, 3] stand for, as the vocoder takes it."""
+        axes = sum(book[code] for book, code in zip(self.books, codes.T, strict=False))
+        vectors = axes @ self.axes.T + self.mean
+        cepstra, voicing = vectors.split(
+            [STEPS_PER_FRAME * n for n in (NUM_MEL_CEPSTRA, NUM_BANDS)], 1
+        )
+        cepstra = cepstra.unflatten(1, (STEPS_PER_FRAME, -1)) / CEPSTRUM_WEIGHTS
+        voicing = voicing.unflatten(1, (STEPS_PER_FRAME, -1)) / VOICING_WEIGHT
+        periods = codes[:, -1].numpy() + MIN_PERIODS
+        return FrameParameters(cepstra.numpy(), voicing.clamp(0, 1).numpy(), periods)
 
 
 def frame_vectors(mel_cepstra: NDArray, voicing: NDArray) -> Tensor:

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 (long word lists read better as text)
 """Step 1: sentences for the built-in voice, from free English text and from templates.
 
 Sources (Debian packages): `fortunes` (sayings), `wordnet-base` (example sentences, WordNet
@@ -162,7 +163,9 @@ def _slot(name: str, slots: dict[str, list[str]], rng: random.Random) -> str:
             return f"{rng.choice(['nineteen', 'twenty'])} {number_words(rng.randrange(10, 100))}"
         case "clock":
             hour = ONES[rng.randrange(1, 13)]
-            minute = rng.choice(["o'clock", "thirty", "fifteen", number_words(rng.randrange(20, 60))])
+            minute = rng.choice(
+                ["o'clock", "thirty", "fifteen", number_words(rng.randrange(20, 60))]
+            )
             return f"{hour} {minute}"
         case _:
             return rng.choice(slots[name])

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 (long word lists read better as text)
 """Step 4: the SentencePiece tokeniser, with the control ids of the published one.
 
 Pieces are single characters: the voice's small model learns from letters to sounds, and a letter
