@@ -68,6 +68,25 @@ def test_thousands_of_small_runs_never_hang(threads: int) -> None:
     assert np.array_equal(found[0], _run(CpuBackend(1), x))
 
 
+def test_tasks_too_long_to_spin_for() -> None:
+    """The threads that are done sleep until the last task wakes them."""
+    program = Program(256)
+    x = program.input("x", 4096)
+    program.output("out", program.linear(x, random_weight(1, 24, 4096)))
+    values = {"x": random_floats(3, 256, 4096)}
+    found: list[Floats] = []
+
+    def work() -> None:
+        built = CpuBackend(3).build(program)
+        built.array(x)[:] = values["x"]
+        for _ in range(30):
+            built.run(256)
+        found.append(built.array(program.outputs["out"]).copy())
+
+    assert _finishes(Thread(target=work, daemon=True))
+    assert np.array_equal(found[0], outputs_of(CpuBackend(1), program, values, 256)["out"])
+
+
 def test_pools_come_and_go() -> None:
     x = random_floats(3, 2, 256)
     work = Thread(target=lambda: [_run(CpuBackend(3), x) for _ in range(50)], daemon=True)

@@ -21,7 +21,7 @@ from mosstalk.compute.state import CacheSpec
 
 pytestmark = pytest.mark.parametrize("kernels", KERNELS)
 MAX_ROWS = 20
-WIDTHS = (8, 24, 33, 64, 160, 257)
+WIDTHS = (8, 24, 33, 45, 64, 160, 257)
 
 
 def _linear(

@@ -19,7 +19,7 @@ from mosstalk.compute.ops import GeluKind, RopePairs
 from mosstalk.compute.program import Program
 
 pytestmark = pytest.mark.parametrize("kernels", KERNELS)
-WIDTHS = (8, 24, 33, 160, 240)
+WIDTHS = (8, 24, 33, 45, 160, 240)
 # Elementwise functions are polynomials with a relative error of 2e-7, a few roundings more.
 FUNCTION_TOLERANCE = 1e-6
 
