@@ -12,7 +12,11 @@ from mosstalk.models.moss_tts_nano.weights import load_weights
 
 
 class NanoModel:
-    """The language model, ready to run. It holds no state: see NanoSession."""
+    """The language model, ready to run. It holds no state: see NanoSession.
+
+    Its programs work in buffers of their own, so sessions of one model take turns: they may be
+    interleaved, but not run from several threads at once.
+    """
 
     def __init__(
         self,

@@ -58,6 +58,7 @@ void Pool::run(size_t count, const std::function<void(size_t, int)>& task) {
         for (size_t i = 0; i < count; ++i) task(i, 0);
         return;
     }
+    const std::lock_guard<std::mutex> turn(turn_);
     task_ = &task;
     const uint64_t round = round_.load(std::memory_order_relaxed) + 1;
     count_ = static_cast<uint32_t>(count);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,7 @@ class Pool {
     int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
 
     // Calls task(index, thread) for every index in [0, count), on the caller (thread 0) and the
-    // pool's threads; returns when all are done. Tasks must not throw.
+    // pool's threads; returns when all are done. Tasks must not throw. Callers take turns.
     void run(size_t count, const std::function<void(size_t, int)>& task);
 
   private:
@@ -30,6 +31,7 @@ class Pool {
     void stop();
     void take_tasks(uint64_t round, int thread);
 
+    std::mutex turn_;
     std::vector<std::thread> threads_;
     const std::function<void(size_t, int)>* task_ = nullptr;
     uint32_t count_ = 0;
