@@ -41,6 +41,8 @@ class Attention(nn.Module):
         super().__init__()
         self.c_attn = nn.Linear(width, 3 * width)
         self.c_proj = nn.Linear(width, width)
+        self.keep_weights = False
+        self.weights: Tensor | None = None  # [batch, heads, time, past and time], if kept
 
     def forward(
         self, x: Tensor, past: tuple[Tensor, Tensor] | None
@@ -57,6 +59,7 @@ class Attention(nn.Module):
         # written out: on the CPU the fused kernel is slower for so short sequences
         mask = torch.full((time, start + time), -1e9).triu(start + 1).to(q.dtype)
         weights = torch.softmax(q @ k.transpose(2, 3) * HEAD_DIM**-0.5 + mask, -1, torch.float32)
+        self.weights = weights if self.keep_weights else None
         y = weights.to(v.dtype) @ v
         return self.c_proj(y.transpose(1, 2).reshape(batch, time, width)), (k, v)
 

@@ -37,6 +37,9 @@ class Prompts:
         """Ids of the text and of what follows it; the last one is answered by the first frame."""
         return [*self._tokenizer.encode(text), *self._assistant, AUDIO_START]
 
+    def text_len(self, text: str) -> int:
+        return len(self._tokenizer.encode(text))
+
     def _rows(self, ids: list[int]) -> NDArray[np.int64]:
         rows = np.full((len(ids), 1 + self._num_books), self._no_code)
         rows[:, 0] = ids

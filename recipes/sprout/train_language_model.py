@@ -26,21 +26,31 @@ CLONE_SHARE = 0.12  # of batches that have a reference before the text
 JOINED_SHARE = 0.1  # of items that are two sentences one after the other
 WRONG_CODE_SHARE = 0.1  # of input frames replaced, so that the model survives its own mistakes
 SAVE_SECONDS = 120
+# Guided attention: heads of one layer that look at the letter being spoken and two letters on
+# (whose own vector knows the one between: text rows see only what is left of them).
+GUIDED_LAYER = 2
+GUIDED_HEADS = ((0, 0), (1, 2))  # head, letters on
+GUIDE_WEIGHT = 0.3
+
+
+Item = tuple[list[int], NDArray, NDArray]
 
 
 class Corpus:
-    """Sentences as text ids and codes [frames, books]."""
+    """Sentences as text ids, codes [frames, books] and the text token of every frame."""
 
     def __init__(self, work: Path, prompts: Prompts) -> None:
         stored = np.load(work / "codes.npz")
         ends = np.cumsum(stored["frames"])
         self.codes = np.split(stored["codes"].astype(np.int64), ends[:-1])
+        aligned = np.load(work / "alignment.npz")["tokens"].astype(np.int64)
+        self.tokens = np.split(aligned, ends[:-1])
         texts = (work / "sentences.txt").read_text("utf-8").splitlines()[: len(ends)]
         self.texts = texts
         self.text_lens = np.array([len(prompts.text(text)) for text in texts])
         self.prompts = prompts
 
-    def batches(self, rng: np.random.Generator) -> Iterator[list[tuple[list[int], NDArray]]]:
+    def batches(self, rng: np.random.Generator) -> Iterator[list[Item]]:
         """One pass over the sentences in batches of like length."""
         order = rng.permutation(len(self.texts))
         items: list[tuple[int, ...]] = []
@@ -59,28 +69,29 @@ class Corpus:
         for i in rng.permutation(len(batches)):
             yield [self._item(item) for item in batches[i]]
 
-    def _item(self, item: tuple[int, ...]) -> tuple[list[int], NDArray]:
+    def _item(self, item: tuple[int, ...]) -> Item:
         text = " ".join(self.texts[i] for i in item)
-        return self.prompts.text(text), np.concatenate([self.codes[i] for i in item])
+        before = np.cumsum([0, *(self.prompts.text_len(self.texts[i]) for i in item)])
+        tokens = [self.tokens[i] + start for i, start in zip(item, before, strict=False)]
+        codes = [self.codes[i] for i in item]
+        return self.prompts.text(text), np.concatenate(codes), np.concatenate(tokens)
 
     def reference(self, rng: np.random.Generator) -> NDArray:
         frames = self.codes[rng.integers(len(self.codes))]
         return frames[: rng.integers(12, 60)]
 
 
-def collate(
-    batch: list[tuple[list[int], NDArray]], size: ModelSize, rng: np.random.Generator
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def collate(batch: list[Item], size: ModelSize, rng: np.random.Generator) -> tuple[Tensor, ...]:
     """Text ids [batch, rows], input codes [batch, rows, books], and where frames are decided.
 
-    The last two: row of every decision in the flattened batch [n], and its codes [n, books],
-    -1 where the decision is to stop.
+    The last three: row of every decision in the flattened batch [n], its codes [n, books], -1
+    where the decision is to stop, and its text token with the last one of the text [n, 2].
     """
-    rows = max(len(ids) + len(codes) for ids, codes in batch)
+    rows = max(len(ids) + len(codes) for ids, codes, _ in batch)
     text = np.full((len(batch), rows), 3)
     given = np.full((len(batch), rows, size.num_books), size.book_len)
-    where, wanted = [], []
-    for i, (ids, codes) in enumerate(batch):
+    where, wanted, spoken = [], [], []
+    for i, (ids, codes, tokens) in enumerate(batch):
         first = len(ids)
         text[i, :first] = ids
         text[i, first : first + len(codes)] = CONTINUE
@@ -89,8 +100,10 @@ def collate(
         given[i, first : first + len(codes)] = inputs
         where.append(i * rows + first - 1 + np.arange(len(codes) + 1))
         wanted.append(np.concatenate([codes, np.full((1, size.num_books), -1)]))
-    tensors = text, given, np.concatenate(where), np.concatenate(wanted)
-    return tuple(map(torch.from_numpy, tensors))  # type: ignore[return-value]
+        tokens = np.append(tokens, tokens[-1])
+        spoken.append(np.stack([tokens, np.full(len(tokens), tokens[-1])], axis=1))
+    tensors = text, given, np.concatenate(where), np.concatenate(wanted), np.concatenate(spoken)
+    return tuple(map(torch.from_numpy, tensors))
 
 
 def losses(model: LanguageModel, hidden: Tensor, wanted: Tensor) -> Tensor:
@@ -104,16 +117,33 @@ def losses(model: LanguageModel, hidden: Tensor, wanted: Tensor) -> Tensor:
     return torch.stack(parts)
 
 
-def batch_losses(
-    model: LanguageModel, shared: NDArray, tensors: tuple[Tensor, Tensor, Tensor, Tensor]
-) -> Tensor:
-    """The template's keys and values are computed once and shared by the batch."""
-    text, given, where, wanted = tensors
+def guide_loss(weights: Tensor, where: Tensor, spoken: Tensor, num_shared: int) -> Tensor:
+    """How far the guided heads look from the letters being spoken."""
+    rows = weights.shape[2]
+    item, row = where // rows, where % rows
+    parts = []
+    for head, ahead in GUIDED_HEADS:
+        token = torch.minimum(spoken[:, 0] + ahead, spoken[:, 1])
+        parts.append(-(weights[item, head, row, num_shared + token] + 1e-4).log().mean())
+    return torch.stack(parts).mean()
+
+
+def batch_losses(model: LanguageModel, shared: NDArray, tensors: tuple[Tensor, ...]) -> Tensor:
+    """Losses of the gate, the books and the guided attention, [2 + books].
+
+    The template's keys and values are computed once and shared by the batch.
+    """
+    text, given, where, wanted, spoken = tensors
     rows = torch.from_numpy(shared)[None]
+    attention = model.transformer.h[GUIDED_LAYER].attn
     with torch.autocast("cpu", torch.bfloat16):
         _, past = model.transformer(model.embed(rows[..., 0], rows[..., 1:]))
+        attention.keep_weights = True
         hidden, _ = model.transformer(model.embed(text, given), past)
-        return losses(model, hidden.flatten(0, 1)[where], wanted)
+        guide = guide_loss(attention.weights, where, spoken, len(shared))
+        parts = losses(model, hidden.flatten(0, 1)[where], wanted)
+        attention.keep_weights, attention.weights = False, None
+    return torch.cat([parts, guide[None] * GUIDE_WEIGHT])
 
 
 class Trainer:
@@ -180,7 +210,7 @@ def main() -> None:
     print(f"{parameters:,} parameters, {len(corpus.texts):,} sentences, step {trainer.step}")
 
     log = (args.work / "language_log.csv").open("a")
-    sums, saved = np.zeros(1 + size.num_books), time.monotonic()
+    sums, saved = np.zeros(2 + size.num_books), time.monotonic()
     while trainer.used < 60 * args.minutes:
         for batch in corpus.batches(rng):
             started = time.monotonic()
