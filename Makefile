@@ -1,0 +1,29 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup fmt check test bench parity
+
+setup:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c requirements.lock -e '.[dev]'
+
+fmt:
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test:
+	$(BIN)/pytest
+
+bench:
+	$(BIN)/python -m benchmarks.frame
+	$(BIN)/python -m benchmarks.codec
+	$(BIN)/python -m benchmarks.speech --tokenizer tests/golden/checkpoints/nano_c/tokenizer.model
+	$(BIN)/python -m benchmarks.busy
+
+parity:
+	$(BIN)/mosstalk parity kv-cache --model sprout --rows 200
