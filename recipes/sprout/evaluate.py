@@ -1,8 +1,8 @@
-"""Step 6: how many words of unseen simple sentences PocketSphinx hears.
+"""Step 9: how many words of unseen simple sentences PocketSphinx hears.
 
-`--codec` judges speech rebuilt from the true codes, so the codec alone; otherwise the sentences
-are spoken by the language model, with every set of sampling values given. `--vocoder` puts the
-vocoder in place of the codec's decoder, so judges the codes alone.
+Sentences are spoken by the language model, with every set of sampling values given, or rebuilt:
+with `--codec` from their true codes, with `--encoder` from the codes that the encoder finds in the
+vocoder's speech. `--vocoder` puts the vocoder in place of the codec's decoder.
 """
 
 import argparse
@@ -28,6 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     parser.add_argument("--codec", action="store_true")
+    parser.add_argument("--encoder", action="store_true", help="like --codec, from heard speech")
     parser.add_argument("--vocoder", action="store_true", help="codes to speech by the vocoder")
     parser.add_argument(
         "--sampling",
@@ -42,12 +43,17 @@ def main() -> None:
     torch.set_num_threads(1)
     voice, judge, fitted = Voice(args.work), Judge(), quantiser.load(args.work)
     texts = TEST_SENTENCES.read_text("utf-8").splitlines()
-    for values in [None] if args.codec else args.sampling or ["0.8,25,0.95,1.0"]:
+    no_model = args.codec or args.encoder
+    for values in [None] if no_model else args.sampling or ["0.8,25,0.95,1.0"]:
         torch.manual_seed(1)
         right = said = frames = wanted = 0
+        same = torch.zeros(voice.model.size.num_books)
         for i, text in enumerate(texts):
             truth = true_codes(fitted, text)
-            if values is None:
+            if args.encoder:
+                codes = voice.encode(render(speak(text)))
+                same += (codes == truth).float().mean(dim=0) / len(texts)
+            elif values is None:
                 codes = truth
             else:
                 t, k, p, penalty = map(float, values.split(","))
@@ -63,7 +69,7 @@ def main() -> None:
             if args.wav:
                 args.wav.mkdir(parents=True, exist_ok=True)
                 soundfile.write(args.wav / f"{i:02d}.wav", samples, 16_000)
-        name = "true codes" if values is None else values
+        name = values or (f"encoded, codes agree {same.tolist()}" if args.encoder else "true codes")
         print(f"{name}: {right / said:.3f} of words, {frames} frames for {wanted}", flush=True)
 
 

@@ -56,6 +56,12 @@ class Voice:
         return torch.tensor(frames).view(-1, size.num_books)
 
     @torch.inference_mode()
+    def encode(self, samples: NDArray[np.float32]) -> Tensor:
+        """[frames, books]"""
+        z = self.codec.encode(torch.from_numpy(samples)[None])
+        return self.codec.quantizer.encode(z)[:, 0].T
+
+    @torch.inference_mode()
     def speech(self, codes: Tensor) -> NDArray[np.float32]:
         return self.codec.decode(self.codec.quantizer.decode(codes.T[:, None]))[0].numpy()
 

@@ -1,4 +1,4 @@
-"""Step 4: train the two halves of the codec, each on fixed targets.
+"""Steps 6 and 7: train the two halves of the codec, each on fixed targets.
 
 `--half decoder` learns speech from the codes of step 3; `--half encoder`, needed only for speaking
 after a reference, learns the quantiser's latents from speech. Each writes `HALF.pt` (weights,

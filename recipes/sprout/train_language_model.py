@@ -1,4 +1,4 @@
-"""Step 5: train the language model on the codes of every sentence.
+"""Step 8: train the language model on the codes of every sentence.
 
 Writes `language_model.pt` (weights, averaged weights, optimiser, minutes used) every two minutes
 and `language_log.csv`; started again, it goes on from there. The learning rate follows the clock,
@@ -22,15 +22,16 @@ from torch import Tensor
 
 ROWS_PER_BATCH = 2600
 AVERAGE_DECAY = 0.999
-CLONE_SHARE = 0.12  # of batches that have a reference before the text
-JOINED_SHARE = 0.1  # of items that are two sentences one after the other
+CLONE_SHARE = 0.08  # of batches that have a reference before the text
+JOINED_SHARE = 0.05  # of items that are two sentences one after the other
 WRONG_CODE_SHARE = 0.1  # of input frames replaced, so that the model survives its own mistakes
+LONGEST_TEXT = 75  # tokens, with the 18 of the template after it
 SAVE_SECONDS = 120
-# Guided attention: heads of one layer that look at the letter being spoken and two letters on
-# (whose own vector knows the one between: text rows see only what is left of them).
-GUIDED_LAYER = 2
+# Guided attention: heads that look at the letter being spoken and two letters on (whose own
+# vector knows the one between: text rows see only what is left of them).
+GUIDED_LAYERS = (2, 3)
 GUIDED_HEADS = ((0, 0), (1, 2))  # head, letters on
-GUIDE_WEIGHT = 0.3
+GUIDE_WEIGHT = 1.0
 
 
 Item = tuple[list[int], NDArray, NDArray]
@@ -52,7 +53,7 @@ class Corpus:
 
     def batches(self, rng: np.random.Generator) -> Iterator[list[Item]]:
         """One pass over the sentences in batches of like length."""
-        order = rng.permutation(len(self.texts))
+        order = rng.permutation(np.flatnonzero(self.text_lens <= LONGEST_TEXT))
         items: list[tuple[int, ...]] = []
         while len(order):
             count = 2 if rng.random() < JOINED_SHARE else 1
@@ -135,15 +136,17 @@ def batch_losses(model: LanguageModel, shared: NDArray, tensors: tuple[Tensor, .
     """
     text, given, where, wanted, spoken = tensors
     rows = torch.from_numpy(shared)[None]
-    attention = model.transformer.h[GUIDED_LAYER].attn
+    guided = [model.transformer.h[i].attn for i in GUIDED_LAYERS]
     with torch.autocast("cpu", torch.bfloat16):
         _, past = model.transformer(model.embed(rows[..., 0], rows[..., 1:]))
-        attention.keep_weights = True
+        for attention in guided:
+            attention.keep_weights = True
         hidden, _ = model.transformer(model.embed(text, given), past)
-        guide = guide_loss(attention.weights, where, spoken, len(shared))
+        guides = [guide_loss(a.weights, where, spoken, len(shared)) for a in guided]
+        for attention in guided:
+            attention.keep_weights, attention.weights = False, None
         parts = losses(model, hidden.flatten(0, 1)[where], wanted)
-        attention.keep_weights, attention.weights = False, None
-    return torch.cat([parts, guide[None] * GUIDE_WEIGHT])
+    return torch.cat([parts, torch.stack(guides).mean()[None] * GUIDE_WEIGHT])
 
 
 class Trainer:
@@ -195,7 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     parser.add_argument("--minutes", type=float, default=55)
-    parser.add_argument("--rate", type=float, default=1.5e-3)
+    parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
