@@ -5,7 +5,8 @@ BIN := .venv/bin
 
 setup:
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -c requirements.lock -e '.[dev]'
+	$(BIN)/pip install --require-hashes -r requirements.lock
+	$(BIN)/pip install --no-deps --no-build-isolation -e .
 
 fmt:
 	$(BIN)/ruff format .
