@@ -14,7 +14,7 @@ from language_model import HEAD_DIM, ModelSize
 from safetensors.torch import save_file
 
 # What suits this voice best: its frames are phones, which come back and must not be penalised.
-AUDIO_SAMPLING = {"temperature": 0.2, "top_k": 25, "top_p": 0.9, "repetition_penalty": 1.0}
+AUDIO_SAMPLING = {"temperature": 0.3, "top_k": 25, "top_p": 0.9, "repetition_penalty": 1.0}
 MAX_POSITIONS = 2048
 
 
