@@ -114,6 +114,18 @@ def test_play(
     assert (tmp_path / "played").read_bytes() == samples.tobytes()
 
 
+def test_play_as_json(command: Command, talker: Path, ada: str) -> None:
+    done = command("voices", "play", ada, "--model", talker, "--out", "ada.wav", "--json")
+    about = json.loads(done.out)
+    assert about["name"] == ada
+    assert about["out"] == "ada.wav"
+    assert about["seconds"] > 0
+    both = command("voices", "play", ada, "--model", talker, "--out", "-", "--json")
+    assert both.status == 2
+    assert json.loads(both.out)["kind"] == "UsageError"
+    assert "both want standard output" in both.err
+
+
 def test_play_unknown_voice(command: Command, talker: Path) -> None:
     command("voices", "play", "nobody", "--model", talker).refuses("unknown voice 'nobody'")
 

@@ -7,7 +7,7 @@ from mosstalk.audio.play import open_player
 from mosstalk.checkpoint.hub import BUILT_IN
 from mosstalk.cli.progress import warn
 from mosstalk.engine import load
-from mosstalk.errors import CheckpointError
+from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.types import Voice
 from mosstalk.voices import VoiceStore
 
@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play.add_argument("--out", metavar="F.wav|F.flac|-", help="write it instead of playing it")
     _add_model(play)
     play.set_defaults(action=_play)
-    for name, action_parser in actions.choices.items():
-        if name != "play":
-            action_parser.add_argument("--json", action="store_true", help="print one JSON object")
+    for action_parser in actions.choices.values():
+        action_parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,12 +101,16 @@ def _remove(args: argparse.Namespace) -> None:
 
 
 def _play(args: argparse.Namespace) -> None:
+    if args.json and args.out == "-":
+        raise UsageError("--json and --out - both want standard output; give --out a file")
     clip = load(args.model, codec=args.codec).hear(args.name)
     if args.out is not None:
         clip.write(args.out)
-        return
-    with open_player(clip.sample_rate, clip.samples.shape[0]) as player:
-        player.write(clip.samples)
+    else:
+        with open_player(clip.sample_rate, clip.samples.shape[0]) as player:
+            player.write(clip.samples)
+    if args.json:
+        print(json.dumps({"name": args.name, "out": args.out, "seconds": clip.seconds}))
 
 
 def _about(voice: Voice) -> dict[str, object]:
