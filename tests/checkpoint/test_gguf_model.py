@@ -7,6 +7,7 @@ import gguf
 import numpy as np
 import pytest
 from checkpoint_files import bf16, write_model
+from small_disk import small_disk
 
 from mosstalk.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
@@ -238,12 +239,13 @@ def test_too_long_name_is_refused_before_writing(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_the_old_file_and_no_other(
-    checkpoint: Checkpoint, tmp_path: Path, small_disk: None
+    checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     out = tmp_path / "out" / "m.gguf"
     out.parent.mkdir()
     out.write_bytes(b"old")
-    with pytest.raises(OutputError, match=r"cannot write .*m\.gguf: .*; free space or choose"):
+    refused = pytest.raises(OutputError, match=r"cannot write .*m\.gguf: .*; free space or choose")
+    with refused, small_disk(2000):
         write_gguf(checkpoint, out, StorageType.F32)
     assert [path.name for path in out.parent.iterdir()] == ["m.gguf"]
     assert out.read_bytes() == b"old"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from checkpoint_files import bf16, write_model
 from safetensors.numpy import load_file
+from small_disk import small_disk
 
 from mosstalk.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from mosstalk.checkpoint.storage import StorageType
@@ -95,8 +96,8 @@ def test_q8_0_is_for_gguf_only(checkpoint: Checkpoint, tmp_path: Path) -> None:
     )
 
 
-def test_full_disk_leaves_nothing(checkpoint: Checkpoint, tmp_path: Path, small_disk: None) -> None:
-    with pytest.raises(OutputError, match="cannot write .*out: "):
+def test_full_disk_leaves_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot write .*out: "), small_disk(2000):
         write_safetensors(checkpoint, tmp_path / "out", StorageType.F32)
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 

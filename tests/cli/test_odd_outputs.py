@@ -2,28 +2,20 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 from cli_runs import PROGRAM, SHORT, Command, run_process
-
-
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """Files cannot grow beyond 2,000 bytes, as on a full disk."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+from small_disk import small_disk
 
 
 @pytest.mark.parametrize("name", ["full.wav", "full.flac"])
-def test_full_disk(say: Command, small_disk: None, name: str) -> None:
-    say("Hello.", "--max-frames", "20", "--out", name).refuses(f"cannot write {name}: ", status=1)
+def test_full_disk(say: Command, name: str) -> None:
+    with small_disk(2000):
+        done = say("Hello.", "--max-frames", "20", "--out", name)
+    done.refuses(f"cannot write {name}: ", status=1)
     assert list(Path.cwd().iterdir()) == []
 
 

@@ -1,6 +1,5 @@
 """Voices on disk."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,21 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
+from small_disk import small_disk
 
 from mosstalk import CheckpointError, OutputError, Speaker, UsageError, Voice
 from mosstalk.voices import VoiceStore
 
 _NAME = "ada.voice.safetensors"
-
-
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """Files cannot grow beyond 100 bytes, as on a full disk."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_save_and_load(voice: Voice, voices_folder: Path) -> None:
@@ -115,8 +105,8 @@ def test_other_metadata(about: dict[str, str] | None, voices_folder: Path) -> No
         VoiceStore().load("ada")
 
 
-def test_full_disk_leaves_nothing(voice: Voice, voices_folder: Path, small_disk: None) -> None:
-    with pytest.raises(OutputError, match="cannot write"):
+def test_full_disk_leaves_nothing(voice: Voice, voices_folder: Path) -> None:
+    with pytest.raises(OutputError, match="cannot write"), small_disk(100):
         VoiceStore().save(voice)
     assert list(voices_folder.iterdir()) == []
 
