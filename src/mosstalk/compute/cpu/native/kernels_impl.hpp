@@ -17,10 +17,13 @@ inline T larger(T a, T b) {
 // ---- packed weights as pairs of Vec: 32 values at column k ----
 
 struct F32Row {
+    static constexpr bool kFlat = true;
+    static Vec load(const uint8_t* row, size_t k) {
+        return Vec::load(reinterpret_cast<const float*>(row) + k);
+    }
     static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
-        auto* p = reinterpret_cast<const float*>(row) + k;
-        a = Vec::load(p);
-        b = Vec::load(p + 16);
+        a = load(row, k);
+        b = load(row, k + 16);
     }
     static float one(const uint8_t* row, size_t k) {
         return reinterpret_cast<const float*>(row)[k];
@@ -29,6 +32,7 @@ struct F32Row {
 };
 
 struct F16Row {
+    static constexpr bool kFlat = false;
     static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
         a = Vec::load_f16(p);
@@ -41,6 +45,7 @@ struct F16Row {
 };
 
 struct Bf16Row {
+    static constexpr bool kFlat = false;
     static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
         a = Vec::load_bf16(p);
@@ -56,6 +61,7 @@ struct Bf16Row {
 };
 
 struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float32
+    static constexpr bool kFlat = false;
     static float scale(const uint8_t* block) {
         uint16_t h;
         std::memcpy(&h, block, sizeof h);
@@ -88,21 +94,32 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
     const size_t cols = w.cols;
     size_t k = 0;
     for (; k + 32 <= cols; k += 32) {
-        Vec xa[N], xb[N];
-        for (int n = 0; n < N; ++n) {
-            xa[n] = Vec::load(x + n * cols + k);
-            xb[n] = Vec::load(x + n * cols + k + 16);
-        }
-        for (int m = 0; m < M; ++m) {
-            const uint8_t* p = base + m * w.row_bytes;
-            if (ahead) {  // the same place of the next tile's rows
-                const uint8_t* next = p + M * w.row_bytes + Row::bytes(k);
+        if (ahead)  // the same place of the next tile's rows
+            for (int m = 0; m < M; ++m) {
+                const uint8_t* next = base + (M + m) * w.row_bytes + Row::bytes(k);
                 for (size_t i = 0; i < Row::bytes(32); i += 64) prefetch(next + i);
             }
-            Vec a, b;
-            Row::load(p, k, a, b);
-            for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xa[n], acc[m][n]);
-            for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(b, xb[n], acc[m][n]);
+        if constexpr (Row::kFlat) {  // sixteen columns at a time: M * N + N + 1 registers
+            for (size_t h = k; h < k + 32; h += 16) {
+                Vec xs[N];
+                for (int n = 0; n < N; ++n) xs[n] = Vec::load(x + n * cols + h);
+                for (int m = 0; m < M; ++m) {
+                    const Vec a = Row::load(base + m * w.row_bytes, h);
+                    for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xs[n], acc[m][n]);
+                }
+            }
+        } else {  // a block shares its unpacking
+            Vec xa[N], xb[N];
+            for (int n = 0; n < N; ++n) {
+                xa[n] = Vec::load(x + n * cols + k);
+                xb[n] = Vec::load(x + n * cols + k + 16);
+            }
+            for (int m = 0; m < M; ++m) {
+                Vec a, b;
+                Row::load(base + m * w.row_bytes, k, a, b);
+                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xa[n], acc[m][n]);
+                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(b, xb[n], acc[m][n]);
+            }
         }
     }
     for (; k < cols; k += 16) {  // columns beyond the last are zeros on both sides
