@@ -1,0 +1,223 @@
+// Part of kernels_impl.hpp, inside its namespace.
+
+// ---- packed weights as pairs of Vec: 32 values at column k ----
+
+struct F32Row {
+    static constexpr bool kFlat = true;
+    static Vec load(const uint8_t* row, size_t k) {
+        return Vec::load(reinterpret_cast<const float*>(row) + k);
+    }
+    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+        a = load(row, k);
+        b = load(row, k + 16);
+    }
+    static float one(const uint8_t* row, size_t k) {
+        return reinterpret_cast<const float*>(row)[k];
+    }
+    static constexpr size_t bytes(size_t k) { return 4 * k; }
+};
+
+struct F16Row {
+    static constexpr bool kFlat = false;
+    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+        auto* p = reinterpret_cast<const uint16_t*>(row) + k;
+        a = Vec::load_f16(p);
+        b = Vec::load_f16(p + 16);
+    }
+    static float one(const uint8_t* row, size_t k) {
+        return f16_to_f32(reinterpret_cast<const uint16_t*>(row)[k]);
+    }
+    static constexpr size_t bytes(size_t k) { return 2 * k; }
+};
+
+struct Bf16Row {
+    static constexpr bool kFlat = false;
+    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+        auto* p = reinterpret_cast<const uint16_t*>(row) + k;
+        a = Vec::load_bf16(p);
+        b = Vec::load_bf16(p + 16);
+    }
+    static float one(const uint8_t* row, size_t k) {
+        uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(row)[k]) << 16;
+        float x;
+        std::memcpy(&x, &bits, sizeof x);
+        return x;
+    }
+    static constexpr size_t bytes(size_t k) { return 2 * k; }
+};
+
+struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float32
+    static constexpr bool kFlat = false;
+    static float scale(const uint8_t* block) {
+        uint16_t h;
+        std::memcpy(&h, block, sizeof h);
+        return f16_to_f32(h);
+    }
+    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+        const uint8_t* block = row + bytes(k);
+        Vec s = Vec::set(scale(block));
+        auto* q = reinterpret_cast<const int8_t*>(block + 2);
+        a = Vec::load_i8(q) * s;
+        b = Vec::load_i8(q + 16) * s;
+    }
+    static float one(const uint8_t* row, size_t k) {
+        const uint8_t* block = row + bytes(k);
+        return scale(block) * static_cast<float>(static_cast<int8_t>(block[2 + k % kQ8Len]));
+    }
+    static constexpr size_t bytes(size_t k) { return k / kQ8Len * kQ8Bytes; }
+};
+
+// ---- linear ----
+
+// out[n * ldo + m] for M weight rows and N activation rows.
+template <class Row, int M, int N>
+inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t ldo,
+                 const float* bias, bool ahead) {
+    Vec acc[M][N];
+    for (int m = 0; m < M; ++m)
+        for (int n = 0; n < N; ++n) acc[m][n] = Vec::zero();
+    const uint8_t* base = w.data + row * w.row_bytes;
+    const size_t cols = w.cols;
+    size_t k = 0;
+    for (; k + 32 <= cols; k += 32) {
+        if (ahead)  // the same place of the next tile's rows
+            for (int m = 0; m < M; ++m) {
+                const uint8_t* next = base + (M + m) * w.row_bytes + Row::bytes(k);
+                for (size_t i = 0; i < Row::bytes(32); i += 64) prefetch(next + i);
+            }
+        if constexpr (Row::kFlat) {  // sixteen columns at a time: M * N + N + 1 registers
+            for (size_t h = k; h < k + 32; h += 16) {
+                Vec xs[N];
+                for (int n = 0; n < N; ++n) xs[n] = Vec::load(x + n * cols + h);
+                for (int m = 0; m < M; ++m) {
+                    const Vec a = Row::load(base + m * w.row_bytes, h);
+                    for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xs[n], acc[m][n]);
+                }
+            }
+        } else {  // a block shares its unpacking
+            Vec xa[N], xb[N];
+            for (int n = 0; n < N; ++n) {
+                xa[n] = Vec::load(x + n * cols + k);
+                xb[n] = Vec::load(x + n * cols + k + 16);
+            }
+            for (int m = 0; m < M; ++m) {
+                Vec a, b;
+                Row::load(base + m * w.row_bytes, k, a, b);
+                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xa[n], acc[m][n]);
+                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(b, xb[n], acc[m][n]);
+            }
+        }
+    }
+    for (; k < cols; k += 16) {  // columns beyond the last are zeros on both sides
+        const size_t left = cols - k < 16 ? cols - k : 16;
+        for (int m = 0; m < M; ++m) {
+            float lanes[16] = {};
+            for (size_t i = 0; i < left; ++i)
+                lanes[i] = Row::one(base + m * w.row_bytes, k + i);
+            Vec a = Vec::load(lanes);
+            for (int n = 0; n < N; ++n) {
+                const float* p = x + n * cols + k;
+                Vec b = left == 16 ? Vec::load(p) : Vec::load(p, left);
+                acc[m][n] = Vec::fma(a, b, acc[m][n]);
+            }
+        }
+    }
+    for (int n = 0; n < N; ++n) {
+        Vec column[M];
+        for (int m = 0; m < M; ++m) column[m] = acc[m][n];
+        float sums[M];
+        Vec::sums(column, sums);
+        for (int m = 0; m < M; ++m) out[n * ldo + m] = bias ? sums[m] + bias[m] : sums[m];
+    }
+}
+
+// Weight rows to fetch into the cache while others are computed.
+struct Ahead {
+    const uint8_t* next;
+    size_t row_bytes;
+    size_t count;
+    void fetch(size_t rows) {
+        for (; rows && count; --rows, --count, next += row_bytes)
+            for (size_t i = 0; i < row_bytes; i += 64) prefetch(next + i);
+    }
+};
+
+// M weight rows against every activation row, in tiles of at most kTileCols.
+template <class Row, int M>
+inline void strip(const Matrix& w, size_t row, const float* x, size_t num_rows, float* out,
+                  size_t ldo, const float* bias, bool ahead, Ahead later) {
+    const size_t share = M * Vec::kTileCols / num_rows + 1;  // of `later` for each tile
+    size_t n = 0;
+    if constexpr (Vec::kTileCols >= 3)
+        for (; n + 3 <= num_rows; n += 3) {
+            later.fetch(share);
+            tile<Row, M, 3>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
+        }
+    if constexpr (Vec::kTileCols >= 2)
+        for (; n + 2 <= num_rows; n += 2) {
+            later.fetch(share);
+            tile<Row, M, 2>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
+        }
+    for (; n < num_rows; ++n) {
+        later.fetch(share);
+        tile<Row, M, 1>(w, row, x + n * w.cols, out + n * ldo, ldo, bias, ahead && n == 0);
+    }
+}
+
+template <class Row>
+void unpack(float* out, const Matrix& w, size_t row) {
+    const uint8_t* p = w.data + row * w.row_bytes;
+    size_t k = 0;
+    for (; k + 32 <= w.cols; k += 32) {
+        Vec a, b;
+        Row::load(p, k, a, b);
+        a.store(out + k);
+        b.store(out + k + 16);
+    }
+    for (; k < w.cols; ++k) out[k] = Row::one(p, k);
+}
+
+// Activation rows from which it pays to unpack a panel of weights once, onto cache lines.
+constexpr size_t kUnpackFrom = 7;
+
+// Weight rows [m, m + M), unpacked onto cache lines first where many activation rows use them.
+template <class Row, int M>
+inline void linear_strip(const LinearJob& job, size_t m, size_t last, float* panel) {
+    const Matrix& w = job.matrix;
+    const float* bias = job.bias ? job.bias + m : nullptr;
+    float* out = job.out + m;
+    if (job.num_rows < kUnpackFrom)
+        return strip<Row, M>(w, m, job.x, job.num_rows, out, w.rows, bias, true, {});
+    for (size_t i = 0; i < M; ++i) unpack<Row>(panel + i * w.cols, w, m + i);
+    const Matrix flat{reinterpret_cast<const uint8_t*>(panel), M, w.cols,
+                      w.cols * sizeof(float), Storage::f32};
+    const Ahead later{w.data + (m + M) * w.row_bytes, w.row_bytes,
+                      smaller(size_t{M}, last - (m + M))};
+    strip<F32Row, M>(flat, 0, job.x, job.num_rows, out, w.rows, bias, false, later);
+}
+
+template <class Row>
+void linear_rows(const LinearJob& job, size_t first, size_t last, float* panel) {
+    constexpr int M = Vec::kTileRows;
+    size_t m = first;
+    for (; m + M <= last; m += M) linear_strip<Row, M>(job, m, last, panel);
+    for (; m < last; ++m) linear_strip<Row, 1>(job, m, last, panel);
+}
+
+void linear(const LinearJob& job, size_t first, size_t last, float* panel) {
+    switch (job.matrix.storage) {
+        case Storage::f32: return linear_rows<F32Row>(job, first, last, panel);
+        case Storage::f16: return linear_rows<F16Row>(job, first, last, panel);
+        case Storage::bf16: return linear_rows<Bf16Row>(job, first, last, panel);
+        case Storage::q8_0: return linear_rows<Q8Row>(job, first, last, panel);
+    }
+}
+
+void unpack_row(float* out, const Matrix& w, size_t row) {
+    switch (w.storage) {
+        case Storage::f32: return unpack<F32Row>(out, w, row);
+        case Storage::f16: return unpack<F16Row>(out, w, row);
+        case Storage::bf16: return unpack<Bf16Row>(out, w, row);
+        case Storage::q8_0: return unpack<Q8Row>(out, w, row);
+    }
+}
