@@ -51,11 +51,11 @@ def random_rows(model: NanoModel, count: int) -> np.ndarray:
 
 
 def measure_frames(
-    session: NanoSession, memory: MemorySpeed, num_frames: int
+    model: NanoModel, session: NanoSession, memory: MemorySpeed, num_frames: int
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of each frame and of each pass over memory, in turns."""
     frames, reads = [], []
-    decoder = session._programs.frame_decoder(session.num_codebooks)
+    decoder = model.frame_decoder(session.num_codebooks)
     assert session.hidden is not None
     for i in range(num_frames):
         reads.append(memory.read_ms())
@@ -94,8 +94,8 @@ def main() -> None:
         session.begin_generation(CACHED_ROWS + 1)
         session.prefill(random_rows(model, CACHED_ROWS))
         memory = MemorySpeed(backend, frame_bytes(model))
-        measure_frames(session, memory, 3)  # warm
-        frames, reads = measure_frames(session, memory, args.frames)
+        measure_frames(model, session, memory, 3)  # warm
+        frames, reads = measure_frames(model, session, memory, args.frames)
         prefill_ms = measure_prefill(session, random_rows(model, PREFILL_ROWS))
         ms, bound_ms = statistics.median(frames), statistics.median(reads)
         result[name] = {

@@ -59,8 +59,7 @@ def measure(path: Path, threads: int, frames: int) -> dict[str, object]:
 
     speaker = mosstalk.load(path, threads=threads)
     codes = np.random.default_rng(3).integers(0, 1024, (VOICE_FRAMES, 16)).astype(np.int32)
-    identity = speaker._codec_identity
-    voice = mosstalk.Voice("random", codes, speaker.sample_rate, "", identity)
+    voice = mosstalk.Voice("random", codes, speaker.sample_rate, "", speaker.codec_identity)
     runs = [speaker.say(TEXT, voice, seed=seed, max_frames=frames).summary for seed in range(4)]
     warm = min(runs[1:], key=lambda run: run.ttfa_ms)
     return {

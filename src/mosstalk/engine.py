@@ -109,7 +109,7 @@ class Speaker:
         self.voices = VoiceStore()
         self._backend = backend
         self._storage = storage
-        self._codec_identity = codec_identity
+        self.codec_identity = codec_identity  # what a voice must have been made with
         self._lock = Lock()  # programs work in buffers of their own: one call at a time
 
     @property
@@ -185,7 +185,7 @@ class Speaker:
         with self._lock:
             codes = codec.encode(prepared.samples)
         digest = hashlib.sha256(content).hexdigest()
-        made = Voice(name, codes, codec.sample_rate, digest, self._codec_identity, transcript)
+        made = Voice(name, codes, codec.sample_rate, digest, self.codec_identity, transcript)
         return made, prepared.warnings
 
     def hear(self, voice: str | Voice) -> AudioClip:
@@ -265,7 +265,7 @@ class Speaker:
         return chosen
 
     def _checked(self, voice: Voice) -> Voice:
-        if voice.codec_identity != self._codec_identity:
+        if voice.codec_identity != self.codec_identity:
             raise UsageError(
                 f"voice {voice.name!r} was made with another codec; add its recording again with "
                 "this model"

@@ -241,3 +241,13 @@ def _philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[i
 def test_parameters_outside_their_range_are_named(values: dict[str, float], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         SamplingParams(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("top_k", [2**24, 2**31, 2**63])
+def test_sampling_top_k_beyond_every_table_is_no_limit(top_k: int) -> None:
+    logits = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
+    unseen = np.zeros(4, np.uint8)
+    row = SamplingParams(top_k=top_k).row()
+    expected = np.exp(logits.astype(np.float64)) / np.exp(logits.astype(np.float64)).sum()
+    assert probabilities(logits, unseen, row) == pytest.approx(expected)
+    assert _native.sampling_probabilities(logits, unseen, row.tolist()) == pytest.approx(expected)

@@ -14,6 +14,7 @@ NUM_PARAMS = 5  # columns of `SamplingParams.row`
 # Closer to 0 a float32 temperature or penalty would turn logits into infinities, and a top-p
 # would round to "no limit"; they act as their limit instead.
 _SMALLEST = 1e-6
+_LARGEST_TOP_K = 2**24  # exact in float32, and more ids than any table has
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,17 @@ class SamplingParams:
             if not fine:
                 raise UsageError(f"{name} is {value}, but must be {allowed}")
 
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest id is always taken."""
+        return self.temperature < _SMALLEST
+
     def row(self) -> NDArray[np.float32]:
         """greedy, temperature, top_k, top_p, repetition_penalty: one row of a Sample op."""
-        greedy = self.temperature < _SMALLEST
+        top_k = min(self.top_k, _LARGEST_TOP_K)
         top_p = max(self.top_p, _SMALLEST)
         penalty = min(max(self.repetition_penalty, _SMALLEST), 1 / _SMALLEST)
-        return np.array((greedy, self.temperature, self.top_k, top_p, penalty), np.float32)
+        return np.array((self.greedy, self.temperature, top_k, top_p, penalty), np.float32)
 
 
 def penalised(

@@ -128,6 +128,5 @@ class NanoSpeech:
             if (value := getattr(options, name)) is not None
         }
         audio = replace(self.model.config.audio_sampling, **given)
-        greedy = audio.temperature == 0
-        text = replace(_TEXT_SAMPLING, temperature=0.0) if greedy else _TEXT_SAMPLING
+        text = replace(_TEXT_SAMPLING, temperature=0.0) if audio.greedy else _TEXT_SAMPLING
         return FrameSampling(text, audio, seed, chunk)
