@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mosstalk.checkpoint.strict_config import ConfigReader
+from mosstalk.checkpoint.strict_config import TRANSFORMERS_KEYS, ConfigReader
 from mosstalk.compute.sampling import SamplingParams
 from mosstalk.errors import CheckpointError
 
@@ -12,20 +12,6 @@ _UNUSED = (
     "initializer_range", "local_transformer_attn_implementation", "transformers_version",
     "tokenizer_class", "tokenizer_use_fast", "audio_tokenizer_pretrained_name_or_path",
     "bos_token_id", "eos_token_id", "_name_or_path",
-)  # fmt: skip
-# What transformers writes into every config: defaults of its own generator, which is not used.
-_UNUSED_BOILERPLATE = (
-    "add_cross_attention", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
-    "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty",
-    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "id2label",
-    "is_decoder", "is_encoder_decoder", "label2id", "length_penalty", "max_length", "min_length",
-    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences",
-    "output_attentions", "output_hidden_states", "output_scores", "prefix", "problem_type",
-    "pruned_heads", "remove_invalid_values", "repetition_penalty", "return_dict",
-    "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params",
-    "temperature", "tf_legacy_loss", "tie_encoder_decoder", "top_k", "top_p", "torchscript",
-    "typical_p", "use_bfloat16",
 )  # fmt: skip
 _UNUSED_GPT2 = (
     "_name_or_path", "architectures", "dtype", "torch_dtype", "n_ctx", "n_positions",
@@ -87,7 +73,7 @@ def parse_config(values: Mapping[str, object]) -> NanoConfig:
     top.require("model_architecture", "global_local_transformer")
     top.require("audio_tokenizer_type", "moss-audio-tokenizer-nano", "moss-audio-tokenizer")
     top.require("tie_word_embeddings", True)
-    top.ignore(*_UNUSED, *_UNUSED_BOILERPLATE, "audio_codebook_sizes")
+    top.ignore(*_UNUSED, *TRANSFORMERS_KEYS, "audio_codebook_sizes")
     gpt2 = top.child("gpt2_config")
     gpt2.require("model_type", "gpt2")
     gpt2.require("activation_function", "gelu_new")
@@ -96,7 +82,7 @@ def parse_config(values: Mapping[str, object]) -> NanoConfig:
     gpt2.require("scale_attn_by_inverse_layer_idx", False)
     gpt2.require("add_cross_attention", False)
     gpt2.require("tie_word_embeddings", True)
-    gpt2.ignore(*_UNUSED_GPT2, *_UNUSED_BOILERPLATE)
+    gpt2.ignore(*_UNUSED_GPT2, *TRANSFORMERS_KEYS)
     sizes = values.get("audio_codebook_sizes")
     if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
         raise CheckpointError("config.json: 'audio_codebook_sizes' is not a list of sizes")
