@@ -28,7 +28,7 @@ PLACES = {
 ROOT = ("__init__", "__main__")  # the public names, and `python -m mosstalk`
 REGISTRIES = ("mosstalk.models.registry", "mosstalk.models.speech_model")
 CODECS = ("mosstalk.codec.registry", "mosstalk.codec.codec")
-PARITY_COMMAND = ("cli", "parity.py")  # the only way into parity
+PARITY_COMMAND = ("cli", "parity")  # the only way into parity
 # Loaded by what needs them. soundfile, which reads and writes every clip, is not among them.
 HEAVY = ("torch", "huggingface_hub", "gguf", "sentencepiece")
 

@@ -13,6 +13,7 @@ from mosstalk.models.moss_tts_nano.frame_decoder import FrameDecoder
 from mosstalk.models.moss_tts_nano.global_transformer import GlobalTransformer
 from mosstalk.models.moss_tts_nano.session import NanoSession
 from mosstalk.parity.kv_cache.run import Options, run_kv_cache
+from mosstalk.parity.opening import ModelChoice
 
 Rows = NDArray[np.int32]
 Patch = pytest.MonkeyPatch
@@ -187,25 +188,25 @@ def fork_breaks_down(patch: Patch) -> None:
 
 
 FAULTS: list[tuple[Callable[[Patch], None], set[str]]] = [
-    (position_off_by_one, {"prefill: steps", "prefill: chunks"}),
-    (stale_cache_row, {"prefill: chunks", "reuse: prefix", "reuse: truncate", "reuse: fork"}),
-    (ring_overwritten, {"prefill: chunks", "prefill: steps", "frames: greedy"}),
-    (prefix_not_truncated, {"reuse: prefix", "reuse: truncate"}),
-    (seen_ids_leak, {"frames: second generation"}),
-    (forks_share_seen_ids, {"frames: second generation"}),
-    (forks_share_caches, {"cache untouched by reads", "reuse: fork"}),
-    (frame_row_not_kept, {"frames: greedy", "frames: sampled"}),
-    (frame_hidden_not_kept, {"frames: greedy", "frames: sampled"}),
-    (same_random_numbers_each_frame, {"frames: sampled"}),
-    (hidden_is_nan, {"prefill: chunks", "frames: greedy", "control: changed row"}),
-    (hidden_is_zero, {"prefill: chunks", "control: changed row"}),
-    (hidden_is_constant, {"control: changed row", "control: wrong prefix"}),
-    (prefix_never_read, {"control: wrong prefix"}),
-    (rows_see_only_themselves, {"control: changed row", "control: wrong prefix"}),
-    (save_forgets_values, {"reuse: save and load"}),
-    (slot_off_by_one, {"local frame: slots"}),
-    (codes_out_of_range, {"local frame: repeat, range"}),
-    (fork_breaks_down, {"reuse: fork", "frames: greedy"}),
+    (position_off_by_one, {"decode step vs prefill", "prefill vs chunked"}),
+    (stale_cache_row, {"prefill vs chunked", "prefix reuse", "truncate", "fork"}),
+    (ring_overwritten, {"prefill vs chunked", "decode step vs prefill", "frames, greedy"}),
+    (prefix_not_truncated, {"prefix reuse", "truncate"}),
+    (seen_ids_leak, {"second generation"}),
+    (forks_share_seen_ids, {"second generation"}),
+    (forks_share_caches, {"reads leave the cache", "fork"}),
+    (frame_row_not_kept, {"frames, greedy", "frames, sampled"}),
+    (frame_hidden_not_kept, {"frames, greedy", "frames, sampled"}),
+    (same_random_numbers_each_frame, {"frames, sampled"}),
+    (hidden_is_nan, {"prefill vs chunked", "frames, greedy", "prompt change must differ"}),
+    (hidden_is_zero, {"prefill vs chunked", "prompt change must differ"}),
+    (hidden_is_constant, {"prompt change must differ", "mismatched prefix must differ"}),
+    (prefix_never_read, {"mismatched prefix must differ"}),
+    (rows_see_only_themselves, {"prompt change must differ", "mismatched prefix must differ"}),
+    (save_forgets_values, {"save and load"}),
+    (slot_off_by_one, {"local frame slots"}),
+    (codes_out_of_range, {"local frame repeat"}),
+    (fork_breaks_down, {"fork", "frames, greedy"}),
 ]
 
 
@@ -217,7 +218,7 @@ def test_each_fault_is_caught(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         fault(patch)
-        report = run_kv_cache(Options(str(random_nano), threads=1))
+        report = run_kv_cache(ModelChoice(str(random_nano), threads=1).open(), Options())
     failed = {result.name for result in report.results if not result.passed}
     assert not report.passed
     assert caught_by <= failed, report.as_text()

@@ -44,7 +44,14 @@ def test_json_is_one_object(random_nano: Path, capsys: pytest.CaptureFixture[str
 def test_table_names_each_check(random_nano: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--model", str(random_nano), "--frames", "1") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["check", "max_abs", "mean_abs", "tolerance"]
+    assert lines[1].split() == [
+        "check",
+        "max_abs",
+        "mean_abs",
+        "max_rel",
+        "non_finite",
+        "tolerance",
+    ]
     assert all(line.endswith("pass") for line in lines[2:-1])
     assert lines[-1] == f"PASS: {len(lines) - 3} checks"
 

@@ -5,6 +5,7 @@ do not agree, or with an expectation that is zero everywhere. Tolerances are rel
 largest expected value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +14,15 @@ from numpy.typing import NDArray
 
 # equal: within the tolerance; differ: a control, which must be outside it.
 Expectation = Literal["equal", "differ"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where a check found its differences: the largest at each place along an axis."""
+
+    axis: str  # "position", "layer"
+    places: tuple[int, ...]
+    max_rel: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,7 @@ class CheckResult:
         max_rel: as `max_abs`, relative to the largest expected value.
         non_finite: values that are NaN or infinite.
         problem: why it failed, "" if it passed.
+        profiles: where the differences are.
     """
 
     name: str
@@ -39,6 +50,7 @@ class CheckResult:
     tolerance: float
     passed: bool
     problem: str
+    profiles: tuple[Profile, ...] = ()
 
 
 class Comparison:
@@ -54,9 +66,21 @@ class Comparison:
         self._sum_abs = 0.0
         self._abs: list[float] = []  # the largest difference of each comparison
         self._rel: list[float] = []
+        self._profiles: dict[str, dict[int, float]] = {}
 
-    def add(self, what: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
-        """Compare two arrays of real numbers; `what` names them in the report."""
+    def add(
+        self,
+        what: str,
+        expected: NDArray[Any],
+        found: NDArray[Any],
+        *,
+        positions: Sequence[int] | None = None,
+        layer: int | None = None,
+    ) -> None:
+        """Compare two arrays of real numbers; `what` names them in the report.
+
+        `positions` of the first axis and the `layer` say where a difference belongs in profiles.
+        """
         if expected.shape != found.shape:
             self.fail(f"{what}: shape {found.shape}, not {expected.shape}")
             return
@@ -78,6 +102,12 @@ class Comparison:
         difference = np.abs(wide - other)
         self._record(what, float(difference.max()), peak)
         self._sum_abs += float(difference.sum())
+        if layer is not None:
+            self._mark("layer", layer, float(difference.max()) / peak)
+        if positions is not None:
+            largest = difference.reshape(len(difference), -1).max(axis=1) / peak
+            for position, rel in zip(positions, largest.tolist(), strict=True):
+                self._mark("position", position, rel)
 
     def add_ids(self, what: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
         """Compare two arrays of ids, which must be equal whatever the tolerance."""
@@ -113,7 +143,15 @@ class Comparison:
             tolerance=self.tolerance,
             passed=not self._problems,
             problem=self._problems[0] if self._problems else "",
+            profiles=tuple(
+                Profile(axis, tuple(sorted(found)), tuple(found[i] for i in sorted(found)))
+                for axis, found in self._profiles.items()
+            ),
         )
+
+    def _mark(self, axis: str, place: int, rel: float) -> None:
+        profile = self._profiles.setdefault(axis, {})
+        profile[place] = max(rel, profile.get(place, 0.0))
 
     def _record(self, what: str, max_abs: float, peak: float) -> None:
         rel = max_abs / peak

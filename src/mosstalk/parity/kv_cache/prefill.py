@@ -60,4 +60,5 @@ def check_threads(subject: Subject, comparison: Comparison) -> None:
         backend = open_backend(model.backend.name, threads)
         transformer = GlobalTransformer(model.config, model.weights, backend)
         hidden = transformer.run(State(model.spec, len(subject.rows)), subject.rows)
-        comparison.add(f"{threads} threads", subject.hidden, hidden)
+        positions = range(len(hidden))
+        comparison.add(f"{threads} threads", subject.hidden, hidden, positions=positions)

@@ -2,41 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from mosstalk.checkpoint.checkpoint import open_checkpoint
-from mosstalk.checkpoint.hub import resolve_model
-from mosstalk.checkpoint.storage import StorageType
-from mosstalk.compute.backend import open_backend
 from mosstalk.errors import UsageError
 from mosstalk.models.moss_tts_nano.config import NanoConfig
 from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.registry import family_for
 from mosstalk.parity.comparison import CheckResult, Comparison, Expectation
 from mosstalk.parity.kv_cache import frames, local, prefill, reads, reuse
 from mosstalk.parity.kv_cache.subject import Subject, make_subject
+from mosstalk.parity.opening import Opened, Setting
 from mosstalk.parity.report import Report
 
 MIN_ROWS = 4
-# Relative to the largest value. The cpu backend promises the same bits; NumPy's matrix product
-# sums in another order for other numbers of rows.
-AUTO_TOLERANCE = {"cpu": 0.0, "reference": 1e-5}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user can choose. `tolerance` None: AUTO_TOLERANCE of the backend.
+    """What the user can choose. `tolerance` None: AUTO_TOLERANCE of the device.
 
     Raises UsageError for a value outside its range.
     """
 
-    model: str
-    codec: str | None = None
-    backend: str = "cpu"
-    threads: int = 0
-    weight_type: str = "native"
     tolerance: float | None = None
     rows: int = 24
     frames: int = 8
@@ -58,56 +45,42 @@ class _Check:
     name: str
     compare: Callable[[Subject, Comparison], None]
     expects: Expectation = "equal"
-    backends: tuple[str, ...] = ("cpu", "reference")
+    backends: tuple[str, ...] | None = None  # None: all
 
 
 _CHECKS = (
-    _Check("prefill: chunks", prefill.check_chunks),
-    _Check("prefill: steps", prefill.check_steps),
-    _Check("prefill: single rows", prefill.check_single_rows),
-    _Check("prefill: capacity", prefill.check_capacity),
-    _Check("prefill: threads", prefill.check_threads, backends=("cpu",)),
-    _Check("reuse: prefix", reuse.check_prefix),
-    _Check("reuse: fork", reuse.check_fork),
-    _Check("reuse: truncate", reuse.check_truncate),
-    _Check("reuse: save and load", reuse.check_save),
-    _Check("frames: greedy", frames.check_greedy),
-    _Check("frames: sampled", frames.check_sampled),
-    _Check("frames: second generation", frames.check_second_generation),
-    _Check("local frame: repeat, range", local.check_repeat),
-    _Check("local frame: slots", local.check_slots),
-    _Check("local frame: fewer codebooks", local.check_fewer_codebooks),
-    _Check("cache untouched by reads", reads.check_reads),
-    _Check("control: changed row", reuse.check_changed_row, "differ"),
-    _Check("control: other order", reuse.check_order, "differ"),
-    _Check("control: wrong prefix", reuse.check_wrong_prefix, "differ"),
+    _Check("prefill vs chunked", prefill.check_chunks),
+    _Check("decode step vs prefill", prefill.check_steps),
+    _Check("single-row chain", prefill.check_single_rows),
+    _Check("cache capacity", prefill.check_capacity),
+    _Check("threads", prefill.check_threads, backends=("cpu",)),
+    _Check("prefix reuse", reuse.check_prefix),
+    _Check("fork", reuse.check_fork),
+    _Check("truncate", reuse.check_truncate),
+    _Check("save and load", reuse.check_save),
+    _Check("frames, greedy", frames.check_greedy),
+    _Check("frames, sampled", frames.check_sampled),
+    _Check("second generation", frames.check_second_generation),
+    _Check("local frame repeat", local.check_repeat),
+    _Check("local frame slots", local.check_slots),
+    _Check("fewer codebooks", local.check_fewer_codebooks),
+    _Check("reads leave the cache", reads.check_reads),
+    _Check("prompt change must differ", reuse.check_changed_row, "differ"),
+    _Check("other order must differ", reuse.check_order, "differ"),
+    _Check("mismatched prefix must differ", reuse.check_wrong_prefix, "differ"),
 )
 
 
-def run_kv_cache(options: Options) -> Report:
-    """Open the model and run every check that applies to it.
+def run_kv_cache(opened: Opened, options: Options) -> Report:
+    """Run every check that applies to the model and its device.
 
-    Raises UsageError for options that the model cannot follow, CheckpointError for a model that
-    cannot be opened.
+    Raises UsageError for options that the model cannot follow.
     """
-    storage = StorageType.parse(options.weight_type)
-    backend = open_backend(options.backend, options.threads)
-    path, codec = resolve_model(options.model)
-    checkpoint = open_checkpoint(path, Path(options.codec) if options.codec else codec)
-    if not checkpoint.config:
-        raise UsageError(f"{path} is a codec alone; give a language model")
-    model = family_for(checkpoint.config).load_language_model(checkpoint, backend, storage)
-    if not isinstance(model, NanoModel):
-        raise UsageError(f"{path}: kv-cache knows models of type moss_tts_nano only")
+    model = opened.nano()
     _check_length(model.config, options)
-    tolerance = options.tolerance
-    if tolerance is None:
-        tolerance = AUTO_TOLERANCE[backend.name]
-    settings: dict[str, str | int | float] = {
-        "model": options.model,
-        "backend": backend.name,
-        "threads": backend.threads,
-        "weight_type": str(storage),
+    tolerance = opened.tolerance(options.tolerance)
+    settings: dict[str, Setting] = {
+        **opened.settings,
         "rows": options.rows,
         "frames": options.frames,
         "seed": options.seed,
@@ -123,7 +96,7 @@ def check_model(
     """Results in the order of the table."""
     subject = make_subject(model, rows, num_frames, seed, tolerance)
     for check in _CHECKS:
-        if model.backend.name not in check.backends:
+        if check.backends and model.backend.name not in check.backends:
             continue
         comparison = Comparison(check.name, tolerance, check.expects)
         try:

@@ -65,7 +65,8 @@ class Subject:
         if count != len(self.rows):
             comparison.fail(f"{what}: {count} rows are cached, not {len(self.rows)}")
             return
-        comparison.add(f"{what}, hidden", self.hidden[-len(hidden) :], hidden)
+        positions = range(count - len(hidden), count)
+        comparison.add(f"{what}, hidden", self.hidden[-len(hidden) :], hidden, positions=positions)
         compare_cached(comparison, what, self.cached, cached_rows(session))
 
 
@@ -110,9 +111,9 @@ def cached_rows(session: NanoSession) -> Cached:
 def compare_cached(comparison: Comparison, what: str, expected: Cached, found: Cached) -> None:
     """The keys and values of all layers."""
     for i, arrays in enumerate(zip(expected.keys, found.keys, strict=True)):
-        comparison.add(f"{what}, keys of layer {i}", *arrays)
+        comparison.add(f"{what}, keys of layer {i}", *arrays, layer=i)
     for i, arrays in enumerate(zip(expected.values, found.values, strict=True)):
-        comparison.add(f"{what}, values of layer {i}", *arrays)
+        comparison.add(f"{what}, values of layer {i}", *arrays, layer=i)
 
 
 def cut(cached: Cached, length: int) -> Cached:

@@ -1,0 +1,106 @@
+"""The model, codec and device that a parity command works on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mosstalk.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from mosstalk.checkpoint.hub import resolve_model
+from mosstalk.checkpoint.storage import StorageType
+from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
+from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.engine import Speaker, load
+from mosstalk.errors import UsageError
+from mosstalk.models.moss_tts_nano.model import NanoModel
+from mosstalk.models.registry import family_for
+
+# Relative to the largest value. The cpu backend promises the same bits; NumPy's matrix product
+# sums in another order for other numbers of rows; GPUs promise what rounding allows.
+AUTO_TOLERANCE = {"cpu": 0.0, "reference": 1e-5, "cuda": 1e-4, "vulkan": 1e-4}
+
+Setting = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What the user names: see `mosstalk.load`."""
+
+    model: str
+    codec: str | None = None
+    backend: str = "cpu"
+    threads: int = 0  # 0: automatic
+    weight_type: str = "native"
+
+    def open(self) -> "Opened":
+        """Open the files and the device.
+
+        Raises UsageError for names that are not known, CheckpointError for files that are
+        missing or damaged.
+        """
+        storage = StorageType.parse(self.weight_type)
+        backend = open_backend(self.backend, self.threads)
+        path, known_codec = resolve_model(self.model)
+        checkpoint = open_checkpoint(path, Path(self.codec) if self.codec else known_codec)
+        return Opened(self, checkpoint, backend, storage)
+
+    def speaker(self) -> Speaker:
+        """The whole engine, as a user of the package gets it."""
+        return load(
+            self.model,
+            device=self.backend,
+            threads=self.threads,
+            weight_type=self.weight_type,
+            codec=self.codec,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An opened choice. Models are made when asked for: a check needs some of them only."""
+
+    choice: ModelChoice
+    checkpoint: Checkpoint
+    backend: Backend
+    storage: StorageType
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """What every report begins with."""
+        return {
+            "model": self.choice.model,
+            "backend": self.backend.name,
+            "threads": self.backend.threads,
+            "weight_type": str(self.storage),
+        }
+
+    @property
+    def has_language_model(self) -> bool:
+        return bool(self.checkpoint.config)
+
+    @property
+    def has_codec(self) -> bool:
+        return self.checkpoint.codec_config is not None
+
+    def nano(self, storage: StorageType | None = None) -> NanoModel:
+        """The language model, its matrices stored as `storage` (default: as chosen).
+
+        Raises UsageError if it is none of MOSS-TTS-Nano's architecture.
+        """
+        checkpoint, path = self.checkpoint, self.checkpoint.path
+        if not checkpoint.config:
+            raise UsageError(f"{path} is a codec alone; give a language model")
+        family = family_for(checkpoint.config)
+        model = family.load_language_model(checkpoint, self.backend, storage or self.storage)
+        if not isinstance(model, NanoModel):
+            raise UsageError(f"{path}: this check knows models of type moss_tts_nano only")
+        return model
+
+    def codec(self) -> MossAudioTokenizer:
+        """The codec; raises UsageError where there is none."""
+        checkpoint = self.checkpoint
+        if checkpoint.codec_config is None or checkpoint.codec_tensors is None:
+            raise UsageError(f"{checkpoint.path} has no codec; name it with --codec")
+        return MossAudioTokenizer(checkpoint.codec_config, checkpoint.codec_tensors, self.backend)
+
+    def tolerance(self, asked: float | None) -> float:
+        """The one asked for, else the backend's (AUTO_TOLERANCE)."""
+        return AUTO_TOLERANCE[self.backend.name] if asked is None else asked
