@@ -97,8 +97,8 @@ class AttentionBench:
         positions = program.input("positions", 1, is_int=True)
         streams = program.input("streams", 1, is_int=True)
         key_column = heads * cache.head_dim
-        columns = (key_column, key_column + cache.heads * cache.head_dim)
-        program.cache_write(x, columns, 0, positions, streams)
+        value_column = key_column + cache.heads * cache.head_dim
+        program.cache_write((x, key_column), (x, value_column), 0, positions, streams)
         shape = (heads, cache.head_dim)
         attended = program.attention(x, 0, positions, streams, shape, cache.window)
         program.output("out", attended)

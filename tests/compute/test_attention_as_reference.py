@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from compute_programs import SUM_TOLERANCE, AttentionBench, assert_near, random_floats
+from compute_programs import SUM_TOLERANCE, AttentionBench, assert_near, random_floats, state_of
 from instruction_sets import KERNELS
 
 from mosstalk.compute.backend import ReferenceBackend
 from mosstalk.compute.cpu.backend import CpuBackend
+from mosstalk.compute.program import Program
 from mosstalk.compute.state import CacheSpec
 
 pytestmark = pytest.mark.parametrize("kernels", KERNELS)
@@ -72,3 +73,21 @@ def test_large_scores_do_not_overflow(kernels: str) -> None:
     x = random_floats(5, 32, cpu.width)
     x[:, :16] *= 100  # scores in the hundreds: all but the largest vanish
     assert_near(cpu.sequence(x, 8), reference.sequence(x, 8), 1e-4)
+
+
+def test_keys_and_values_of_two_buffers(kernels: str) -> None:
+    """As where each is the result of its own product; here from other columns than the first."""
+    cache, rows = CacheSpec(2, 20), 9
+    given = {"keys": random_floats(1, rows, 43), "values": random_floats(2, rows, 45)}
+    for backend in (CpuBackend(2, kernels), ReferenceBackend()):
+        program = Program(rows)
+        ids = [program.input(name, 1, is_int=True) for name in ("positions", "streams")]
+        keys, values = (program.input(name, array.shape[1]) for name, array in given.items())
+        program.cache_write((keys, 3), (values, 5), 0, *ids)
+        built, state = backend.build(program), state_of(cache, rows, rows)
+        built.array(ids[0])[:, 0] = np.arange(rows)
+        built.array(keys)[:], built.array(values)[:] = given.values()
+        built.run(rows, state)
+        state.lengths[0] = rows
+        assert np.array_equal(state.cached_keys(0).reshape(rows, -1), given["keys"][:, 3:])
+        assert np.array_equal(state.cached_values(0).reshape(rows, -1), given["values"][:, 5:])

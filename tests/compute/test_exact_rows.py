@@ -83,9 +83,8 @@ def test_exact_row_wise_ops_whatever_the_rows_and_threads(kernels: str) -> None:
     program.output("tanh", program.gelu(x, GeluKind.TANH))
     program.output("erf", program.gelu(x, GeluKind.ERF))
     program.output("add", program.add(x, normed, random_weight(4, columns)))
-    pair = program.input("pair", 2 * columns)
-    program.output("silu_gate", program.silu_gate(pair))
-    values = {"x": random_floats(5, 40, columns), "pair": random_floats(6, 40, 2 * columns)}
+    program.output("silu_gate", program.silu_gate(x, program.input("up", columns)))
+    values = {"x": random_floats(5, 40, columns), "up": random_floats(6, 40, columns)}
     together = outputs_of(CpuBackend(3, kernels), program, values, 40)
     for row in (0, 17, 39):
         one = {name: value[row : row + 1] for name, value in values.items()}

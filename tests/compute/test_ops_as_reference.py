@@ -139,8 +139,12 @@ def test_gelu_over_its_whole_range(kernels: str, kind: GeluKind) -> None:
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_silu_gate(kernels: str, columns: int) -> None:
     program = Program(17)
-    program.output("out", program.silu_gate(program.input("x", 2 * columns)))
-    values = {"x": random_floats(1, 17, 2 * columns) * np.float32(20)}
+    gate, up = program.input("gate", columns), program.input("up", columns)
+    program.output("out", program.silu_gate(gate, up))
+    values = {
+        name: random_floats(seed, 17, columns) * np.float32(20)
+        for seed, name in enumerate(("gate", "up"))
+    }
     assert_as_reference(kernels, program, values, 17, FUNCTION_TOLERANCE)
 
 

@@ -70,6 +70,6 @@ def test_a_program_that_needs_a_state_says_so(kernels: str) -> None:
     program = Program(1)
     ids = [program.input(name, 1, is_int=True) for name in ("positions", "streams")]
     x = program.input("x", 24)
-    program.cache_write(x, (8, 16), 0, ids[0], ids[1])
+    program.cache_write((x, 8), (x, 16), 0, ids[0], ids[1])
     with pytest.raises(RuntimeError, match="needs a state"):
         outputs_of(CpuBackend(1, kernels), program, {}, 1)

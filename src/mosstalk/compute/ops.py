@@ -106,9 +106,10 @@ class Rope:
 class CacheWrite:
     """Store this row's keys and values in cache `cache` of its stream, at its position."""
 
-    x: Buffer
-    key_column: int
-    value_column: int
+    keys: Buffer
+    key_column: int  # of `keys`
+    values: Buffer
+    value_column: int  # of `values`
     cache: int
     positions: Buffer  # int, width 1
     streams: Buffer  # int, width 1
@@ -148,10 +149,11 @@ class Gelu:
 
 @dataclass(frozen=True, slots=True)
 class SiluGate:
-    """out[r] = silu(x[r, :n]) * x[r, n:], n = out.width"""
+    """out[r] = silu(gate[r]) * up[r]"""
 
     out: Buffer
-    x: Buffer
+    gate: Buffer
+    up: Buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,16 @@ class Program:
         self.ops.append(ops.Rope(x, turns, first_column, heads, head_dim, pairs))
 
     def cache_write(
-        self, x: Buffer, columns: tuple[int, int], cache: int, positions: Buffer, streams: Buffer
+        self,
+        keys: tuple[Buffer, int],
+        values: tuple[Buffer, int],
+        cache: int,
+        positions: Buffer,
+        streams: Buffer,
     ) -> None:
-        """`columns`: where in x the keys and the values start."""
-        assert x.multiple == positions.multiple == streams.multiple
-        self.ops.append(ops.CacheWrite(x, *columns, cache, positions, streams))
+        """`keys` and `values`: a buffer and the column where they start; the two may share one."""
+        assert keys[0].multiple == values[0].multiple == positions.multiple == streams.multiple
+        self.ops.append(ops.CacheWrite(*keys, *values, cache, positions, streams))
 
     def attention(
         self,
@@ -123,9 +128,10 @@ class Program:
         self.ops.append(ops.Gelu(out, x, kind))
         return out
 
-    def silu_gate(self, x: Buffer) -> Buffer:
-        out = self.buffer(x.width // 2, x.multiple)
-        self.ops.append(ops.SiluGate(out, x))
+    def silu_gate(self, gate: Buffer, up: Buffer) -> Buffer:
+        assert gate.width == up.width and gate.multiple == up.multiple
+        out = self.buffer(gate.width, gate.multiple)
+        self.ops.append(ops.SiluGate(out, gate, up))
         return out
 
     def add(

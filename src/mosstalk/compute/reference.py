@@ -112,15 +112,14 @@ def _rope(run: _Run, op: ops.Rope) -> None:
 def _cache_write(run: _Run, op: ops.CacheWrite) -> None:
     keys, values = run.caches.keys[op.cache], run.caches.values[op.cache]
     _, heads, length, head_dim = values.shape
-    for row, position, stream in zip(
-        run[op.x], run[op.positions][:, 0], run[op.streams][:, 0], strict=True
-    ):
-        shape = (heads, head_dim)
-        at, size = position % length, heads * head_dim
-        keys[stream, :, at // KEY_BLOCK, :, at % KEY_BLOCK] = row[
-            op.key_column : op.key_column + size
-        ].reshape(shape)
-        values[stream, :, at] = row[op.value_column : op.value_column + size].reshape(shape)
+    size = heads * head_dim
+    new_keys = run[op.keys][:, op.key_column : op.key_column + size]
+    new_values = run[op.values][:, op.value_column : op.value_column + size]
+    places = (run[op.positions][:, 0], run[op.streams][:, 0])
+    for key, value, position, stream in zip(new_keys, new_values, *places, strict=True):
+        at = position % length
+        keys[stream, :, at // KEY_BLOCK, :, at % KEY_BLOCK] = key.reshape(heads, head_dim)
+        values[stream, :, at] = value.reshape(heads, head_dim)
 
 
 def _attention(run: _Run, op: ops.Attention) -> None:
@@ -153,8 +152,7 @@ def _gelu(run: _Run, op: ops.Gelu) -> None:
 
 
 def _silu_gate(run: _Run, op: ops.SiluGate) -> None:
-    x = run[op.x].astype(np.float64)
-    gate, up = x[:, : op.out.width], x[:, op.out.width :]
+    gate, up = run[op.gate].astype(np.float64), run[op.up].astype(np.float64)
     run[op.out][:] = gate / (1 + np.exp(-gate)) * up
 
 

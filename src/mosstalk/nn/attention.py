@@ -68,7 +68,8 @@ def self_attention(
     width = heads.heads * heads.head_dim
     projected = program.linear(x, *qkv)
     program.rope(projected, rows.turns, 0, 2 * heads.heads, RopePairs.INTERLEAVED)
-    program.cache_write(projected, (width, 2 * width), cache, rows.positions, rows.streams)
+    keys, values = (projected, width), (projected, 2 * width)
+    program.cache_write(keys, values, cache, rows.positions, rows.streams)
     return program.attention(
         projected,
         cache,

@@ -142,17 +142,17 @@ def _encode(op: Op) -> tuple[list[int], list[float]]:
         case ops.Rope(x, turns, first_column, heads, head_dim, pairs):
             interleaved = pairs is RopePairs.INTERLEAVED
             return [x.index, turns.index, first_column, heads, head_dim, interleaved], []
-        case ops.CacheWrite(x, key_column, value_column, cache, positions, streams):
-            where = [key_column, value_column, cache, positions.index, streams.index]
-            return [x.index, *where], []
+        case ops.CacheWrite():
+            what = [op.keys.index, op.key_column, op.values.index, op.value_column]
+            return [*what, op.cache, op.positions.index, op.streams.index], []
         case ops.Attention():
             buffers = [op.out.index, op.q.index, op.first_column, op.cache]
             rows = [op.positions.index, op.streams.index]
             return [*buffers, *rows, op.heads, op.head_dim, op.window], [op.scale]
         case ops.Gelu(out, x, kind):
             return [out.index, x.index, kind is GeluKind.TANH], []
-        case ops.SiluGate(out, x):
-            return [out.index, x.index], []
+        case ops.SiluGate(out, gate, up):
+            return [out.index, gate.index, up.index], []
         case ops.Add(out, a, b, scale, factor):
             return [out.index, a.index, b.index, _index(scale)], [factor]
         case ops.PatchUp(out, x, patch) | ops.PatchDown(out, x, patch):

@@ -176,14 +176,15 @@ void Program::run_rope(const Op& op) {
     });
 }
 
-// x, key_column, value_column, cache, positions, streams
+// keys, key_column, values, value_column, cache, positions, streams
 void Program::run_cache_write(const Op& op) {
-    Buffer &x = buffers_[op.ints[0]], &positions = buffers_[op.ints[4]];
-    Buffer& streams = buffers_[op.ints[5]];
-    const Cache& cache = state().caches.at(op.ints[3]);
-    for (size_t r = 0; r < rows_ * x.multiple; ++r) {
+    Buffer &new_keys = buffers_[op.ints[0]], &new_values = buffers_[op.ints[2]];
+    Buffer &positions = buffers_[op.ints[5]], &streams = buffers_[op.ints[6]];
+    const Cache& cache = state().caches.at(op.ints[4]);
+    for (size_t r = 0; r < rows_ * positions.multiple; ++r) {
         const int64_t at = positions.id(r) % cache.length, stream = streams.id(r);
-        const float *key = x.row(r) + op.ints[1], *value = x.row(r) + op.ints[2];
+        const float* key = new_keys.row(r) + op.ints[1];
+        const float* value = new_values.row(r) + op.ints[3];
         for (int64_t h = 0; h < cache.heads; ++h, key += cache.head_dim, value += cache.head_dim) {
             const int64_t lane = at % kKeyBlock;
             float* keys = cache.keys_of(stream, h) + (at - lane) * cache.head_dim + lane;
@@ -250,7 +251,7 @@ void Program::attend(const Op& op, const std::vector<size_t>& starts, size_t tas
     kernels_->attention(job);
 }
 
-// gelu: out, x, is_tanh.  silu_gate: out, x.  add: out, a, b, scale; factor
+// gelu: out, x, is_tanh.  silu_gate: out, gate, up.  add: out, a, b, scale; factor
 void Program::run_elementwise(const Op& op) {
     Buffer &out = buffers_[op.ints[0]], &x = buffers_[op.ints[1]];
     each_row(rows_ * out.multiple, out.width, [&](size_t r) {
@@ -258,7 +259,7 @@ void Program::run_elementwise(const Op& op) {
             auto* gelu = op.ints[2] ? kernels_->gelu_tanh : kernels_->gelu_erf;
             gelu(out.row(r), x.row(r), out.width);
         } else if (op.kind == Kind::silu_gate) {
-            kernels_->silu_gate(out.row(r), x.row(r), x.row(r) + out.width, out.width);
+            kernels_->silu_gate(out.row(r), x.row(r), buffers_[op.ints[2]].row(r), out.width);
         } else {
             kernels_->add_scaled(out.row(r), x.row(r), buffers_[op.ints[2]].row(r),
                                  vector(op.ints[3]), op.floats[0], out.width);
