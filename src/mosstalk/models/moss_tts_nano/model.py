@@ -7,8 +7,9 @@ from mosstalk.compute.backend import Backend
 from mosstalk.models.moss_tts_nano.config import parse_config
 from mosstalk.models.moss_tts_nano.frame_decoder import FrameDecoder
 from mosstalk.models.moss_tts_nano.global_transformer import GlobalTransformer, state_spec
-from mosstalk.models.moss_tts_nano.session import NanoSession, PrefillMode
+from mosstalk.models.moss_tts_nano.session import NanoSession
 from mosstalk.models.moss_tts_nano.weights import load_weights
+from mosstalk.models.row_session import PrefillMode
 
 
 class NanoModel:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from mosstalk.models.moss_tts_nano.config import NanoConfig
 from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession, PrefillMode
+from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.row_session import PrefillMode
 from mosstalk.parity.comparison import Comparison
 
 _TEXT, _FULL, _PARTIAL = 0, 1, 2  # kinds of rows: no codes, all codes, some codes
