@@ -111,6 +111,20 @@ def test_converting_goes_through_exact_float32(source: StorageType, target: Stor
     assert convert(tensor, StorageType.NATIVE) is tensor
 
 
+@pytest.mark.parametrize("source", PACKED)
+@pytest.mark.parametrize("target", PACKED)
+def test_a_matrix_of_several_slabs_is_converted_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch, source: StorageType, target: StorageType
+) -> None:
+    values = np.random.default_rng(3).standard_normal((11, 64)).astype(np.float32)
+    tensor = from_float32("t", values, source)
+    whole = convert(tensor, target)
+    monkeypatch.setattr("mosstalk.checkpoint.storage._SLAB_LEN", 3 * 64)
+    found = convert(tensor, target)
+    assert (found.shape, found.storage) == (whole.shape, whole.storage)
+    assert np.array_equal(found.data, whole.data) and found.data.dtype == whole.data.dtype
+
+
 def tensor_of(name: str, *shape: int, storage: StorageType = StorageType.BF16) -> StoredTensor:
     return from_float32(name, np.ones(shape, np.float32), storage)
 

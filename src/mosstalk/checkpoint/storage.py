@@ -5,7 +5,7 @@ values, so what is computed with a packed tensor equals what is computed with `t
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -15,6 +15,7 @@ from mosstalk.errors import CheckpointError, UsageError
 
 Q8_BLOCK_LEN = 32  # values that share a scale
 Q8_BLOCK_BYTES = 34  # f16 scale, then 32 int8: the block of GGUF's Q8_0
+_SLAB_LEN = 2**22  # values of a matrix that are converted at a time
 
 
 class StorageType(StrEnum):
@@ -91,10 +92,23 @@ def from_float32(name: str, values: NDArray[np.float32], storage: StorageType) -
 
 
 def convert(tensor: StoredTensor, storage: StorageType) -> StoredTensor:
-    """`tensor` in another storage type; the same object where nothing changes."""
+    """`tensor` in another storage type; the same object where nothing changes.
+
+    A large matrix is converted slab by slab, so that it never lies in memory as float32.
+    """
     if storage in (StorageType.NATIVE, tensor.storage):
         return tensor
-    return from_float32(tensor.name, tensor.to_float32(), storage)
+    if len(tensor.shape) != 2 or math.prod(tensor.shape) <= _SLAB_LEN:
+        return from_float32(tensor.name, tensor.to_float32(), storage)
+    rows, columns = tensor.shape
+    slab_rows = max(1, _SLAB_LEN // columns)
+    slabs = []
+    for first in range(0, rows, slab_rows):
+        data = tensor.data[first : first + slab_rows]
+        slab = replace(tensor, shape=(len(data), columns), data=data)
+        slabs.append(from_float32(tensor.name, slab.to_float32(), storage))
+    whole = np.concatenate([slab.data for slab in slabs])
+    return StoredTensor(tensor.name, tensor.shape, slabs[0].storage, whole)
 
 
 def packed_bytes(shape: tuple[int, ...], storage: StorageType) -> int:
