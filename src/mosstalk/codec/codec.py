@@ -17,7 +17,10 @@ class Codec(Protocol):
     num_codebooks: int
 
     def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Codes [frames, codebooks] of samples [channels, n]."""
+        """Codes [frames, codebooks] of samples [channels, n].
+
+        Raises UsageError for a codec that was opened to decode only.
+        """
         ...
 
     def start(self, max_frames: int) -> DecodeNext:

@@ -7,8 +7,11 @@ from mosstalk.compute.backend import Backend
 from mosstalk.errors import CheckpointError
 
 
-def load_codec(checkpoint: Checkpoint, backend: Backend) -> Codec:
+def load_codec(checkpoint: Checkpoint, backend: Backend, *, decode_only: bool = False) -> Codec:
     """The codec of a checkpoint; raises CheckpointError if it has none.
+
+    `decode_only` serves a model that takes no recordings: the encoder's tensors are neither
+    needed nor read, and encoding raises UsageError.
 
     Its weights stay as they are stored: the weight type asked for is the language model's.
     """
@@ -17,4 +20,6 @@ def load_codec(checkpoint: Checkpoint, backend: Backend) -> Codec:
             f"{checkpoint.path} holds no codec; put it into its folder audio_tokenizer or name it "
             "with --codec"
         )
-    return MossAudioTokenizer(checkpoint.codec_config, checkpoint.codec_tensors, backend)
+    return MossAudioTokenizer(
+        checkpoint.codec_config, checkpoint.codec_tensors, backend, decode_only=decode_only
+    )

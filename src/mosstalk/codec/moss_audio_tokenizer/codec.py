@@ -1,14 +1,15 @@
 """The codec: audio to codes, codes to audio, whole or in a stream."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.checkpoint.storage import StoredTensor
 from mosstalk.codec.codec import DecodeNext
-from mosstalk.codec.moss_audio_tokenizer.config import CodecConfig, parse_config
+from mosstalk.codec.moss_audio_tokenizer.config import CodecConfig, Stage, parse_config
 from mosstalk.codec.moss_audio_tokenizer.quantizer import record_decode, record_encode
+from mosstalk.codec.moss_audio_tokenizer.rings import drop_as_rings
 from mosstalk.codec.moss_audio_tokenizer.stages import (
     MAX_FRAMES,
     record_modules,
@@ -19,16 +20,21 @@ from mosstalk.codec.moss_audio_tokenizer.weights import CodecWeights, load_weigh
 from mosstalk.compute.backend import Backend
 from mosstalk.compute.program import Program
 from mosstalk.compute.state import State
+from mosstalk.errors import UsageError
 
 NO_CODE = -1  # stands for a codebook that is not used
 
 
 class Encoder:
-    """Samples to codes."""
+    """Samples to codes. Raises UsageError for weights that can only decode."""
 
     def __init__(
         self, config: CodecConfig, weights: CodecWeights, backend: Backend, taps: bool = False
     ) -> None:
+        if weights.encoder is None:
+            raise UsageError(
+                "this codec was opened to decode only and cannot encode a recording; open it whole"
+            )
         self._config = config
         self._spec = state_spec(config.encoder)
         program = Program(MAX_FRAMES)
@@ -37,12 +43,12 @@ class Encoder:
             program,
             self._samples,
             config.encoder,
-            weights.encoder,
+            weights.encoder.stages,
             folds=True,
             taps="encoder" if taps else None,
         )
         self._codes = program.input("codes", config.num_codebooks, is_int=True)
-        record_encode(program, x, self._codes, weights)
+        record_encode(program, x, self._codes, weights.encoder, weights.codebooks)
         self.outputs = program.outputs
         self.program = backend.build(program)
 
@@ -97,6 +103,28 @@ class Decoder:
         `codes` [frames, n]: the first n codebooks. The same bits whatever the frames are split
         into.
         """
+        return self._decode(state, codes, None)
+
+    def decode_chunk(self, state: State, codes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """The samples that follow, as the original decodes one chunk of a stream.
+
+        Its layers see less than their windows (see rings.py), so what the frames are split into
+        changes the samples. A stream is decoded by `decode` or by this, not by both.
+
+        Raises UsageError for a chunk that is longer than a layer's window.
+        """
+        stages = [module for module in self._config.decoder if isinstance(module, Stage)]
+        longest = min(stage.window // stage.multiple for stage in stages)
+        if len(codes) > longest:
+            raise UsageError(
+                f"a chunk of {len(codes)} frames is longer than the codec's context; "
+                f"give at most {longest}"
+            )
+        return self._decode(state, codes, drop_as_rings(state, self._config.decoder, len(codes)))
+
+    def _decode(
+        self, state: State, codes: NDArray[np.int32], dropped: Sequence[int] | None
+    ) -> NDArray[np.float32]:
         channels = self._config.num_channels
         frame_values = self._config.frame_len * channels
         out = np.empty((len(codes) * self._config.frame_len, channels), np.float32)
@@ -105,7 +133,7 @@ class Decoder:
             given = self.program.array(self._codes)
             given[: len(part)] = NO_CODE
             given[: len(part), : part.shape[1]] = part
-            run_frames(self.program, state, self._placed, len(part))
+            run_frames(self.program, state, self._placed, len(part), dropped)
             values = self.program.array(self._samples)[: len(part) * frame_values, 0]
             at = start * self._config.frame_len
             out[at : at + len(part) * self._config.frame_len] = values.reshape(-1, channels)
@@ -113,16 +141,21 @@ class Decoder:
 
 
 class MossAudioTokenizer:
-    """A codec checkpoint, ready to run; the encoder is recorded at first use."""
+    """A codec checkpoint, ready to run; the encoder is recorded at first use.
+
+    `decode_only` neither needs nor reads the encoder's tensors, which are half of them.
+    """
 
     def __init__(
         self,
         config: Mapping[str, object],
         tensors: Mapping[str, StoredTensor],
         backend: Backend,
+        *,
+        decode_only: bool = False,
     ) -> None:
         self.config = parse_config(config)
-        self.weights = load_weights(self.config, tensors)
+        self.weights = load_weights(self.config, tensors, decode_only=decode_only)
         self.backend = backend
         self.sample_rate = self.config.sample_rate
         self.num_channels = self.config.num_channels
@@ -138,8 +171,39 @@ class MossAudioTokenizer:
         return self._encoder
 
     def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Codes [frames, codebooks] of samples [channels, n]; a partial frame is dropped."""
+        """Codes [frames, codebooks] of samples [channels, n]; a partial frame is dropped.
+
+        The codebooks are residual: the first n columns are the codes for n codebooks.
+
+        Raises UsageError for a codec that was opened to decode only.
+        """
         return self.encoder.encode(samples)
+
+    def decode(
+        self, codes: NDArray[np.int32], reference_chunk_seconds: float | None = None
+    ) -> NDArray[np.float32]:
+        """The samples [channels, frames * frame_len] of whole `codes` [frames, n].
+
+        Every layer sees its whole window, as in a stream. With `reference_chunk_seconds` it sees
+        what it does in the original's decoder by chunks of this length, which its processor uses
+        with 8.0 (spec voicegen.md 6.5); up to one chunk both are the same.
+
+        Raises UsageError for a chunk that is not a whole number of frames, or longer than the
+        codec's context.
+        """
+        if reference_chunk_seconds is None:
+            return self.start(len(codes))(codes)
+        num_samples = reference_chunk_seconds * self.sample_rate
+        chunk = round(num_samples / self.frame_len)
+        if chunk < 1 or round(num_samples) != chunk * self.frame_len:
+            raise UsageError(
+                f"a chunk of {reference_chunk_seconds:g} s is no whole number of frames; give a "
+                f"multiple of {self.frame_len / self.sample_rate:g} s"
+            )
+        state = self.decoder.new_state(len(codes))
+        parts = [codes[at : at + chunk] for at in range(0, max(1, len(codes)), chunk)]
+        samples = [self.decoder.decode_chunk(state, part) for part in parts]
+        return np.concatenate(samples, axis=1)
 
     def start(self, max_frames: int) -> DecodeNext:
         """A decoding stream of at most `max_frames` frames, with a state of its own."""

@@ -1,4 +1,4 @@
-"""config.json of the codec (spec nano.md 1.4, 5.1, 5.2)."""
+"""config.json of the codec (spec nano.md 1.4, 5.1, 5.2; voicegen.md 6.1, 6.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from mosstalk.checkpoint.strict_config import ConfigReader
 from mosstalk.errors import CheckpointError
 
-MODEL_TYPES = ("moss-audio-tokenizer", "moss-audio-tokenizer-nano")
+# The published full codec says "speech_tokenizer".
+MODEL_TYPES = ("moss-audio-tokenizer", "moss-audio-tokenizer-nano", "speech_tokenizer")
 _UNUSED = (
     "architectures", "auto_map", "attention_implementation", "attention_backend",
     "compute_dtype", "codec_compute_dtype", "dtype", "torch_dtype", "transformers_version",
@@ -26,7 +27,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A transformer between an input and an output projection."""
+    """A transformer between an input and an output projection, where they are."""
 
     index: int  # of the module in the encoder or decoder, as in tensor names
     input_dimension: int

@@ -1,23 +1,33 @@
-"""Residual codebooks: a frame's vector to codes and back (spec nano.md 5.3)."""
+"""Residual codebooks: a frame's vector to codes and back (spec nano.md 5.3, voicegen.md 6.4)."""
 
 import numpy as np
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
-from mosstalk.codec.moss_audio_tokenizer.weights import CodecWeights
+from mosstalk.codec.moss_audio_tokenizer.weights import (
+    CodebookWeights,
+    CodecWeights,
+    EncoderWeights,
+)
 from mosstalk.compute.ops import Buffer
 from mosstalk.compute.program import Program
 
 
-def record_encode(program: Program, x: Buffer, codes: Buffer, weights: CodecWeights) -> None:
+def record_encode(
+    program: Program,
+    x: Buffer,
+    codes: Buffer,
+    encoder: EncoderWeights,
+    codebooks: tuple[CodebookWeights, ...],
+) -> None:
     """Write the codes of x [rows, code_dim] into the int buffer `codes` [rows, codebooks].
 
     The nearest unit vector is the one with the largest dot product, whatever the length of the
     projected residual, so that length is left as it is.
     """
-    residual = program.linear(x, *weights.quantizer_in)
-    for i, book in enumerate(weights.codebooks):
-        projected = program.linear(residual, *book.in_proj)
-        program.argmax(codes, i, program.linear(projected, book.directions))
+    residual = program.linear(x, *encoder.quantizer_in)
+    for i, (search, book) in enumerate(zip(encoder.searches, codebooks, strict=True)):
+        projected = program.linear(residual, *search.in_proj)
+        program.argmax(codes, i, program.linear(projected, search.directions))
         found = program.embed(codes, i, [book.codebook])
         residual = program.add(residual, program.linear(found, *book.out_proj), factor=-1.0)
 

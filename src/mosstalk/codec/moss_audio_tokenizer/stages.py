@@ -1,5 +1,6 @@
-"""Transformer stages and patches of the codec (spec nano.md 5.1, 5.2)."""
+"""Transformer stages and patches of the codec (spec nano.md 5.1, 5.2; voicegen.md 6.2, 6.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +36,17 @@ class StageRows:
     rows: Rows
     stage: Stage
 
-    def place(self, program: RunnableProgram, first_frame: int, num_frames: int) -> None:
+    def place(
+        self, program: RunnableProgram, first_frame: int, num_frames: int, dropped: int
+    ) -> None:
+        """`dropped`: positions that are no longer in the caches, where the next one lies at 0."""
         multiple = self.stage.multiple
         first = first_frame * multiple
         positions = np.arange(first, first + num_frames * multiple, dtype=np.int32)
         head_dim = self.stage.d_model // self.stage.num_heads
         frequencies = inverse_frequencies(head_dim, self.stage.rope_base)
         self.rows.place(program, positions, 0, frequencies)
+        program.array(self.rows.positions)[: len(positions), 0] -= dropped
 
 
 def record_modules(
@@ -74,15 +79,20 @@ def record_modules(
 
 
 def run_frames(
-    program: RunnableProgram, state: State, placed: list[StageRows], num_frames: int
+    program: RunnableProgram,
+    state: State,
+    placed: list[StageRows],
+    num_frames: int,
+    dropped: Sequence[int] | None = None,
 ) -> None:
     """One call of `num_frames` frames that follow those the state has seen.
 
+    `dropped`: for each stage the positions that `drop_as_rings` has dropped; none by default.
     Raises ValueError where the state was made for fewer frames.
     """
     state.check_room(num_frames)
-    for stage in placed:
-        stage.place(program, state.lengths[0], num_frames)
+    for stage, count in zip(placed, dropped or [0] * len(placed), strict=True):
+        stage.place(program, state.lengths[0], num_frames, count)
     program.run(num_frames, state)
     state.lengths[0] += num_frames
 
@@ -90,10 +100,11 @@ def run_frames(
 def _record_stage(
     program: Program, x: Buffer, stage: Stage, weights: StageWeights, cache: int, rows: Rows
 ) -> Buffer:
-    x = program.linear(x, weights.input_proj)
+    if weights.input_proj is not None:
+        x = program.linear(x, weights.input_proj)
     for j, layer in enumerate(weights.layers):
         x = _record_layer(program, x, stage, layer, cache + j, rows)
-    return program.linear(x, weights.output_proj)
+    return x if weights.output_proj is None else program.linear(x, weights.output_proj)
 
 
 def _record_layer(

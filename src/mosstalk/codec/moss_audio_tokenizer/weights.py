@@ -1,6 +1,9 @@
-"""The codec's tensors (spec nano.md 2.2): names, aliases, and what is derived at load."""
+"""The codec's tensors: names, aliases, and what is derived at load.
 
-from collections.abc import Iterator, Mapping
+Specification: spec nano.md 2.2 for Nano, spec voicegen.md 6.2 to 6.4 for the full size.
+"""
+
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +12,9 @@ from numpy.typing import NDArray
 from mosstalk.checkpoint.mapping import Expected, take
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.codec.moss_audio_tokenizer.config import CodecConfig, Module, Stage
+
+# Tensors that only encoding uses.
+_ENCODING_ONLY = ("encoder.*", "quantizer.input_proj.*", "quantizer.quantizers.*.in_proj.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,74 +33,124 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class StageWeights:
-    input_proj: StoredTensor
+    """A stage; without a projection its values pass as they are."""
+
+    input_proj: StoredTensor | None
     layers: tuple[LayerWeights, ...]
-    output_proj: StoredTensor
+    output_proj: StoredTensor | None
 
 
 @dataclass(frozen=True, slots=True)
 class CodebookWeights:
-    """One residual codebook with its projections (weight norm multiplied out)."""
+    """One residual codebook as it is looked up (weight norm multiplied out)."""
+
+    out_proj: tuple[StoredTensor, StoredTensor]  # [rvq_dim, codebook_dim], bias
+    codebook: StoredTensor  # [size, codebook_dim]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchWeights:
+    """One residual codebook as it is searched."""
 
     in_proj: tuple[StoredTensor, StoredTensor]  # [codebook_dim, rvq_dim], bias
-    out_proj: tuple[StoredTensor, StoredTensor]  # [rvq_dim, codebook_dim], bias
-    codebook: StoredTensor  # [size, codebook_dim], as looked up
-    directions: StoredTensor  # the same rows at unit length, as searched
+    directions: StoredTensor  # the codebook's rows at unit length
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderWeights:
+    """What only encoding uses."""
+
+    stages: dict[int, StageWeights]  # by module index
+    quantizer_in: tuple[StoredTensor, StoredTensor]
+    searches: tuple[SearchWeights, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CodecWeights:
-    encoder: dict[int, StageWeights]  # by module index
-    decoder: dict[int, StageWeights]
-    quantizer_in: tuple[StoredTensor, StoredTensor]
+    encoder: EncoderWeights | None  # None: decodes only
+    decoder: dict[int, StageWeights]  # by module index
     quantizer_out: tuple[StoredTensor, StoredTensor]
     codebooks: tuple[CodebookWeights, ...]
 
 
-def expected_tensors(config: CodecConfig) -> Iterator[Expected]:
-    for side, modules in (("encoder", config.encoder), ("decoder", config.decoder)):
+def expected_tensors(
+    config: CodecConfig, present: Container[str] = (), *, decode_only: bool = False
+) -> Iterator[Expected]:
+    """The tensors of a codec of this config, in Nano's names.
+
+    A projection between equal widths is expected where it is among the names `present`: Nano's
+    layout has one, the full codec leaves it out. `decode_only` leaves out what encoding uses.
+    """
+    sides = {"encoder": config.encoder, "decoder": config.decoder}
+    if decode_only:
+        del sides["encoder"]
+    for side, modules in sides.items():
         for module in modules:
             if isinstance(module, Stage):
-                yield from _stage_tensors(f"{side}.{module.index}", module)
+                yield from _stage_tensors(f"{side}.{module.index}", module, present)
     rvq, code = config.rvq_dim, config.codebook_dim
-    yield from _normed("quantizer.input_proj", rvq, config.code_dim)
+    if not decode_only:
+        yield from _normed("quantizer.input_proj", rvq, config.code_dim)
     yield from _normed("quantizer.output_proj", config.code_dim, rvq)
     for i in range(config.num_codebooks):
         name = f"quantizer.quantizers.{i}"
-        yield from _normed(f"{name}.in_proj", code, rvq)
+        if not decode_only:
+            yield from _normed(f"{name}.in_proj", code, rvq)
         yield from _normed(f"{name}.out_proj", rvq, code)
         yield Expected(f"{name}.codebook.weight", (config.codebook_size, code))
 
 
-def load_weights(config: CodecConfig, tensors: Mapping[str, StoredTensor]) -> CodecWeights:
-    """Raises CheckpointError that names what is missing, left over or of another shape."""
-    found = take(tensors, expected_tensors(config), what="MOSS audio tokenizer")
+def load_weights(
+    config: CodecConfig, tensors: Mapping[str, StoredTensor], *, decode_only: bool = False
+) -> CodecWeights:
+    """The weights by their places; `decode_only` neither needs nor reads those of the encoder.
 
-    def codebook(i: int) -> CodebookWeights:
-        name = f"quantizer.quantizers.{i}"
-        table = found[f"{name}.codebook.weight"]
-        rows = table.to_float32().astype(np.float64)
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return CodebookWeights(
-            _folded(found, f"{name}.in_proj"),
-            _folded(found, f"{name}.out_proj"),
-            table,
-            _tensor(f"{name}.directions", rows / np.maximum(lengths, 1e-12)),
-        )
-
+    Raises CheckpointError that names what is missing, left over or of another shape.
+    """
+    found = take(
+        tensors,
+        expected_tensors(config, tensors.keys(), decode_only=decode_only),
+        ignorable=_ENCODING_ONLY if decode_only else (),
+        what="MOSS audio tokenizer",
+    )
     return CodecWeights(
-        _stages(found, "encoder", config.encoder),
-        _stages(found, "decoder", config.decoder),
-        _folded(found, "quantizer.input_proj"),
-        _folded(found, "quantizer.output_proj"),
-        tuple(codebook(i) for i in range(config.num_codebooks)),
+        encoder=None if decode_only else _encoder(config, found),
+        decoder=_stages(found, "decoder", config.decoder),
+        quantizer_out=_folded(found, "quantizer.output_proj"),
+        codebooks=tuple(
+            CodebookWeights(
+                _folded(found, f"quantizer.quantizers.{i}.out_proj"),
+                found[f"quantizer.quantizers.{i}.codebook.weight"],
+            )
+            for i in range(config.num_codebooks)
+        ),
     )
 
 
-def _stage_tensors(name: str, stage: Stage) -> Iterator[Expected]:
+def _encoder(config: CodecConfig, found: Mapping[str, StoredTensor]) -> EncoderWeights:
+    def search(i: int) -> SearchWeights:
+        name = f"quantizer.quantizers.{i}"
+        rows = found[f"{name}.codebook.weight"].to_float32().astype(np.float64)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        directions = _tensor(f"{name}.directions", rows / np.maximum(lengths, 1e-12))
+        return SearchWeights(_folded(found, f"{name}.in_proj"), directions)
+
+    return EncoderWeights(
+        stages=_stages(found, "encoder", config.encoder),
+        quantizer_in=_folded(found, "quantizer.input_proj"),
+        searches=tuple(search(i) for i in range(config.num_codebooks)),
+    )
+
+
+def _stage_tensors(name: str, stage: Stage, present: Container[str]) -> Iterator[Expected]:
     width, inner = stage.d_model, stage.dim_feedforward
-    yield Expected(f"{name}.input_proj.weight", (width, stage.input_dimension))
-    yield Expected(f"{name}.output_proj.weight", (stage.output_dimension, width))
+    projections = (
+        Expected(f"{name}.input_proj.weight", (width, stage.input_dimension)),
+        Expected(f"{name}.output_proj.weight", (stage.output_dimension, width)),
+    )
+    for item in projections:
+        if item.shape != (width, width) or item.name in present:
+            yield item
     for j in range(stage.num_layers):
         layer = f"{name}.transformer.layers.{j}"
         attn = f"{layer}.self_attn"
@@ -137,12 +193,12 @@ def _stages(
 
     return {
         stage.index: StageWeights(
-            found[f"{side}.{stage.index}.input_proj.weight"],
+            found.get(f"{side}.{stage.index}.input_proj.weight"),
             tuple(
                 layer(f"{side}.{stage.index}.transformer.layers.{j}")
                 for j in range(stage.num_layers)
             ),
-            found[f"{side}.{stage.index}.output_proj.weight"],
+            found.get(f"{side}.{stage.index}.output_proj.weight"),
         )
         for stage in modules
         if isinstance(stage, Stage)
