@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,24 @@ def test_exit_statuses_of_the_program(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == ["mosstalk: error: rows is 2, but must be at least 4"]
+
+
+def test_kv_cache_has_a_command_of_its_own(
+    random_nano: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (entry,) = entry_points(group="console_scripts", name="moss_tts_nano_kv_cache_parity")
+    flags = "--threads 2 --weight-type bf16 --tolerance auto --rows 12 --frames 2 --backend cpu"
+    monkeypatch.setattr(sys, "argv", [entry.name, "--model", str(random_nano), *flags.split()])
+    assert entry.load()() == 0
+    lines = capsys.readouterr().out.splitlines()
+    wanted = (
+        "prefill vs chunked",
+        "decode step vs prefill",
+        "single-row chain",
+        "prefix reuse",
+        "prompt change must differ",
+        "mismatched prefix must differ",
+        "local frame repeat",
+    )
+    assert all(any(line.startswith(name) for line in lines) for name in wanted)
+    assert lines[-1].startswith("PASS")

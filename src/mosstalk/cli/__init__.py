@@ -61,6 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def kv_cache_parity() -> int:
+    """`moss_tts_nano_kv_cache_parity`: the command `mosstalk parity kv-cache` by its own name."""
+    return main(["parity", "kv-cache", *sys.argv[1:]])
+
+
 def _run_and_report(arguments: list[str]) -> int:
     try:
         return _run(arguments)

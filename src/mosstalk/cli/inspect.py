@@ -93,7 +93,7 @@ def _report_checkpoint(checkpoint: Checkpoint) -> _Report:
         config=_brief(checkpoint.config),
         codec_config=None if codec is None else _brief(codec),
         codec_identity=checkpoint.identity,
-        tokenizer_bytes=len(checkpoint.tokenizer_model or b""),
+        tokenizer_bytes=len(checkpoint.tokenizer_model or checkpoint.tokenizer_json or b""),
         tensors=rows,
         totals=_totals(rows),
     )

@@ -8,7 +8,7 @@ from typing import Any
 from mosstalk.parity.comparison import CheckResult
 from mosstalk.parity.figure import Figure, Line, Table
 
-_HEADER = ("check", "max_abs", "mean_abs", "max_rel", "non_finite", "tolerance", "")
+RESULT_HEADER = ("check", "max_abs", "mean_abs", "max_rel", "non_finite", "tolerance", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Report:
         """Settings, a table of the checks, and PASS or FAIL."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         lines = [f"{self.check}: {settings}"]
-        lines += aligned([_HEADER, *self.cells()])
+        lines += aligned([RESULT_HEADER, *self.cells()])
         for table in self.tables:
             lines += ["", table.title, *aligned([table.header, *table.rows]), ""]
         failed = sum(not result.passed for result in self.results)
@@ -102,7 +102,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cells(result: CheckResult) -> tuple[str, ...]:
-    tolerance = f"{result.tolerance:g}"
+    tolerance = f"{result.tolerance:.3g}"
     return (
         result.name,
         _number(result.max_abs),

@@ -4,12 +4,15 @@ import argparse
 from importlib import import_module
 from types import ModuleType
 
+from mosstalk.parity.document.full_report import FullReport
 from mosstalk.parity.report import Report
 
 # Each is a module of this package with SUMMARY, DESCRIPTION, `add_arguments(parser)` and
 # `run(args) -> Report`.
 _CHECKS = {
+    "all": "all",
     "kv-cache": "kv_cache",
+    "storage": "storage",
 }
 _STATUS = "Exit status: 0 passed, 1 failed, 2 wrong usage."
 
@@ -27,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if all checks passed, else 1. Raises MosstalkError."""
-    report: Report = _module(args.parity_command).run(args)
+    report: Report | FullReport = _module(args.parity_command).run(args)
     print(report.as_json() if args.json else report.as_text())
     return 0 if report.passed else 1
 

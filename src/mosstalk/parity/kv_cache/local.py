@@ -1,39 +1,27 @@
 """One frame's slots in the local transformer."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.compute.program import Program
-from mosstalk.compute.sampling import SamplingParams
 from mosstalk.compute.state import State
-from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
 from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession
 from mosstalk.models.moss_tts_nano.transformer import record_stack
 from mosstalk.nn.attention import Rows
 from mosstalk.nn.rope import inverse_frequencies
 from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.greedy_frame import decode_greedy
 from mosstalk.parity.kv_cache.subject import Subject
 
-_GREEDY = SamplingParams(temperature=0.0)
 _REPEATS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    codes: NDArray[np.int32]  # [n_vq]
-    hidden: NDArray[np.float32]  # [slots, hidden]
-    logits: tuple[NDArray[np.float32], ...]  # of each codebook
 
 
 def check_repeat(subject: Subject, comparison: Comparison) -> None:
     """The same state gives the same codes each time, within their codebooks."""
     session = subject.prefilled()
-    first = decode_frame(subject, session)
+    first = decode_greedy(subject.model, session)
     for i in range(1, _REPEATS):
-        again = decode_frame(subject, session)
+        again = decode_greedy(subject.model, session)
         comparison.add_ids(f"repeat {i}, codes", first.codes, again.codes)
         comparison.add(f"repeat {i}, hidden", first.hidden, again.hidden)
         for q, logits in enumerate(zip(first.logits, again.logits, strict=True)):
@@ -47,7 +35,7 @@ def check_slots(subject: Subject, comparison: Comparison) -> None:
     """Slot after slot over the local cache, against all slots in one pass."""
     model, config = subject.model, subject.model.config
     session = subject.prefilled()
-    frame = decode_frame(subject, session)
+    frame = decode_greedy(model, session)
     assert session.hidden is not None
     slot = config.audio_assistant_slot_token_id
     embedded = [
@@ -60,30 +48,17 @@ def check_slots(subject: Subject, comparison: Comparison) -> None:
 
 def check_fewer_codebooks(subject: Subject, comparison: Comparison) -> None:
     """With some codebooks only, their slots are the same and the other codes are pads."""
-    full = decode_frame(subject, subject.prefilled())
+    full = decode_greedy(subject.model, subject.prefilled())
     config = subject.model.config
     for active in sorted({1, (config.n_vq + 1) // 2}):
         session = subject.model.session(num_codebooks=active)
         session.begin_generation(subject.budget)
         session.prefill(subject.rows)
-        part = decode_frame(subject, session)
+        part = decode_greedy(subject.model, session)
         pads = np.full(config.n_vq - active, config.audio_pad_token_id, np.int32)
         expected = np.concatenate([full.codes[:active], pads])
         comparison.add_ids(f"{active} codebooks", expected, part.codes)
         comparison.add(f"{active} codebooks, hidden", full.hidden[: active + 1], part.hidden)
-
-
-def decode_frame(subject: Subject, session: NanoSession) -> _Frame:
-    """One greedy frame that the session does not keep."""
-    assert session.hidden is not None
-    decoder = subject.model.frame_decoder(session.num_codebooks)
-    sampling = FrameSampling(_GREEDY, _GREEDY, subject.seed)
-    _, codes, _ = decoder.run(session.state, session.hidden, 0, sampling)
-    logits = tuple(
-        decoder.program.array(decoder.outputs[f"logits.{q}"])[0].copy()
-        for q in range(session.num_codebooks)
-    )
-    return _Frame(codes, np.stack(decoder.local_hidden()), logits)
 
 
 def _one_pass(model: NanoModel, inputs: NDArray[np.float32]) -> NDArray[np.float32]:

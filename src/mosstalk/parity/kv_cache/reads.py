@@ -1,7 +1,7 @@
 """What only reads a session must leave its cached rows as they were."""
 
 from mosstalk.parity.comparison import Comparison
-from mosstalk.parity.kv_cache.local import decode_frame
+from mosstalk.parity.greedy_frame import decode_greedy
 from mosstalk.parity.kv_cache.reuse import other_rows
 from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached
 
@@ -13,7 +13,7 @@ def check_reads(subject: Subject, comparison: Comparison) -> None:
     for array in session.save().values():
         array[...] = 0
     session.fork().prefill(other_rows(subject))
-    decode_frame(subject, session)
+    decode_greedy(subject.model, session)
     comparison.require(session.cached_positions == len(subject.rows), "rows were added")
     compare_cached(comparison, "after reads", before, cached_rows(session))
     assert session.hidden is not None

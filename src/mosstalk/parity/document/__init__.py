@@ -1,0 +1,1 @@
+"""A full report as files: Markdown, and one HTML page with plots that needs nothing else."""
