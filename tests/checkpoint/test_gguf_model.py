@@ -44,6 +44,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     write_model(tmp_path / "m", model, note="naïve", nested={"a": [1, 2.5, None, True]})
     write_model(tmp_path / "m" / "audio_tokenizer", codec, "moss-audio-tokenizer", code_dim=8)
     (tmp_path / "m" / "tokenizer.model").write_bytes(bytes(range(256)))
+    (tmp_path / "m" / "tokenizer.json").write_bytes('{"é": 1}'.encode())
     return open_checkpoint(tmp_path / "m")
 
 
@@ -72,6 +73,7 @@ def test_round_trip_is_bit_equal(
     assert back.config == checkpoint.config
     assert back.codec_config == checkpoint.codec_config
     assert back.tokenizer_model == checkpoint.tokenizer_model
+    assert back.tokenizer_json == checkpoint.tokenizer_json == '{"é": 1}'.encode()
     assert back.identity == checkpoint.identity
     assert list(back.tensors) == list(checkpoint.tensors)
     for name, tensor in checkpoint.tensors.items():
@@ -112,6 +114,7 @@ def test_the_gguf_package_reads_our_files(checkpoint: Checkpoint, tmp_path: Path
     assert fields["mosstalk.format"] == 1
     assert json.loads(fields["mosstalk.config"]) == checkpoint.config
     assert bytes(fields["mosstalk.tokenizer_model"]) == checkpoint.tokenizer_model
+    assert bytes(fields["mosstalk.tokenizer_json"]) == checkpoint.tokenizer_json
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     assert all(len(name) <= 63 for name in tensors)
     wte = checkpoint.tensors["wte.weight"].to_float32()

@@ -25,6 +25,7 @@ def test_directory_with_everything(tmp_path: Path) -> None:
     write_model(tmp_path, {"w": W}, hidden_size=3)
     write_model(tmp_path / "audio_tokenizer", CODEC_ARRAYS, CODEC_TYPE)
     (tmp_path / "tokenizer.model").write_bytes(b"pieces")
+    (tmp_path / "tokenizer.json").write_bytes(b"{}")
     checkpoint = open_checkpoint(tmp_path)
     assert checkpoint.path == tmp_path
     assert checkpoint.kind == "directory"
@@ -34,6 +35,7 @@ def test_directory_with_everything(tmp_path: Path) -> None:
     assert checkpoint.codec_tensors is not None
     assert checkpoint.codec_tensors.keys() == CODEC_ARRAYS.keys()
     assert checkpoint.tokenizer_model == b"pieces"
+    assert checkpoint.tokenizer_json == b"{}"
     assert len(checkpoint.identity) == 16
 
 
@@ -42,6 +44,7 @@ def test_directory_without_codec_and_tokenizer(tmp_path: Path) -> None:
     assert checkpoint.codec_config is None
     assert checkpoint.codec_tensors is None
     assert checkpoint.tokenizer_model is None
+    assert checkpoint.tokenizer_json is None
     assert checkpoint.identity == ""
 
 

@@ -31,6 +31,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     write_model(tmp_path / "m", model, hidden_size=5)
     write_model(tmp_path / "m" / "audio_tokenizer", codec, "moss-audio-tokenizer")
     (tmp_path / "m" / "tokenizer.model").write_bytes(b"pieces")
+    (tmp_path / "m" / "tokenizer.json").write_bytes(b"{}")
     return open_checkpoint(tmp_path / "m")
 
 
@@ -44,6 +45,7 @@ def test_round_trip_is_bit_equal(
     assert back.config == checkpoint.config
     assert back.codec_config == checkpoint.codec_config
     assert back.tokenizer_model == b"pieces"
+    assert back.tokenizer_json == b"{}"
     assert back.identity == checkpoint.identity
     assert back.tensors.keys() == checkpoint.tensors.keys()
     for name, tensor in checkpoint.tensors.items():

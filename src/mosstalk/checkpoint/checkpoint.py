@@ -28,6 +28,7 @@ class Checkpoint:
     codec_tensors: Mapping[str, StoredTensor] | None
     tokenizer_model: bytes | None  # SentencePiece model
     identity: str  # 16 hex digits that tell codecs apart; "" without a codec
+    tokenizer_json: bytes | None = None  # byte-level BPE and its added tokens
 
 
 def open_checkpoint(path: Path, codec: Path | None = None) -> Checkpoint:
@@ -58,6 +59,7 @@ def open_checkpoint(path: Path, codec: Path | None = None) -> Checkpoint:
         codec_tensors=codec_part.tensors if codec_part else None,
         tokenizer_model=parts.tokenizer_model,
         identity=codec_identity(codec_part),
+        tokenizer_json=parts.tokenizer_json,
     )
 
 

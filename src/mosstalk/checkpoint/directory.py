@@ -1,4 +1,4 @@
-"""Opens a model directory as it is published: config.json, weights, tokenizer.model, codec."""
+"""Opens a model directory as it is published: config.json, weights, tokeniser, codec."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from mosstalk.errors import CheckpointError
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.model"
+TOKENIZER_JSON = "tokenizer.json"
 CODEC_FOLDER = "audio_tokenizer"
 
 # Looked for in this order; an index lists the files that hold the tensors.
@@ -33,12 +34,16 @@ def read_directory(directory: Path, *, with_codec: bool) -> Parts:
     codec = None
     if with_codec and (directory / CODEC_FOLDER).is_dir():
         codec = read_part(directory / CODEC_FOLDER)
-    tokenizer = directory / TOKENIZER
+    model = _read_bytes(directory / TOKENIZER)
+    return Parts(part, codec, model, _read_bytes(directory / TOKENIZER_JSON))
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    """A file's content; None where there is no such file."""
     try:
-        model = tokenizer.read_bytes() if tokenizer.exists() else None
+        return path.read_bytes() if path.exists() else None
     except OSError as error:
-        raise CheckpointError(f"cannot read {tokenizer}: {error.strerror}") from None
-    return Parts(part, codec, model)
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
 
 
 def read_part(directory: Path) -> Part:

@@ -7,6 +7,7 @@ Layout, format 1:
     mosstalk.config            JSON text of the language model's config.json; absent for a codec
     mosstalk.codec_config      JSON text of the codec's config.json; absent without a codec
     mosstalk.tokenizer_model   uint8 array, the SentencePiece model; absent without one
+    mosstalk.tokenizer_json    uint8 array, the tokenizer.json file; absent without one
     tensors                    model.<name> and codec.<name>, with the names of the checkpoint
 
 Names have at most 63 bytes, the limit of other GGUF readers. Names of weight-normalised layers
@@ -29,6 +30,7 @@ FORMAT_KEY = "mosstalk.format"
 CONFIG_KEY = "mosstalk.config"
 CODEC_CONFIG_KEY = "mosstalk.codec_config"
 TOKENIZER_KEY = "mosstalk.tokenizer_model"
+TOKENIZER_JSON_KEY = "mosstalk.tokenizer_json"
 MODEL_PREFIX = "model."
 CODEC_PREFIX = "codec."
 MAX_NAME_BYTES = 63
@@ -54,10 +56,15 @@ def read_gguf_model(path: Path) -> Parts:
     codec = _part(file, CODEC_CONFIG_KEY, CODEC_PREFIX, tensors)
     if tensors:
         raise CheckpointError(f"{path} has tensor {next(iter(tensors))} of no part; convert again")
-    tokenizer = file.fields.get(TOKENIZER_KEY)
-    if tokenizer is not None and not isinstance(tokenizer, np.ndarray):
-        raise CheckpointError(f"{path}: {TOKENIZER_KEY} is no byte array; convert again")
-    return Parts(model, codec, None if tokenizer is None else tokenizer.tobytes())
+    return Parts(model, codec, _bytes(file, TOKENIZER_KEY), _bytes(file, TOKENIZER_JSON_KEY))
+
+
+def _bytes(file: GgufFile, key: str) -> bytes | None:
+    """The byte array under `key`; None where there is none."""
+    value = file.fields.get(key)
+    if value is not None and not isinstance(value, np.ndarray):
+        raise CheckpointError(f"{file.path}: {key} is no byte array; convert again")
+    return None if value is None else value.tobytes()
 
 
 def _part(file: GgufFile, key: str, prefix: str, tensors: dict[str, StoredTensor]) -> Part | None:

@@ -26,4 +26,5 @@ class Parts:
 
     model: Part | None
     codec: Part | None
-    tokenizer_model: bytes | None
+    tokenizer_model: bytes | None  # SentencePiece model
+    tokenizer_json: bytes | None = None  # byte-level BPE and its added tokens

@@ -12,7 +12,13 @@ import numpy as np
 from mosstalk.checkpoint import gguf_model
 from mosstalk.checkpoint.atomic import new_folder, replacing_file
 from mosstalk.checkpoint.checkpoint import Checkpoint
-from mosstalk.checkpoint.directory import CODEC_FOLDER, CONFIG, TOKENIZER, WEIGHTS
+from mosstalk.checkpoint.directory import (
+    CODEC_FOLDER,
+    CONFIG,
+    TOKENIZER,
+    TOKENIZER_JSON,
+    WEIGHTS,
+)
 from mosstalk.checkpoint.gguf_file import GGML_TYPES
 from mosstalk.checkpoint.mapping import matches_any
 from mosstalk.checkpoint.safetensors_file import DTYPES
@@ -68,7 +74,7 @@ def write_gguf(
 def write_safetensors(
     checkpoint: Checkpoint, out_dir: Path, storage: StorageType, *, skip: Sequence[str] = ()
 ) -> None:
-    """Write `checkpoint` as a directory: config.json, model.safetensors, tokenizer.model and
+    """Write `checkpoint` as a directory: config.json, model.safetensors, its tokeniser's file and
     the codec in audio_tokenizer/ (or in the directory itself, for a codec alone).
 
     `storage` and `skip` as in `write_gguf`. Raises UsageError for q8_0, which safetensors cannot
@@ -90,6 +96,8 @@ def write_safetensors(
             _write_part(place, checkpoint.codec_config, codec.values(), storage)
         if checkpoint.tokenizer_model is not None:
             (folder / TOKENIZER).write_bytes(checkpoint.tokenizer_model)
+        if checkpoint.tokenizer_json is not None:
+            (folder / TOKENIZER_JSON).write_bytes(checkpoint.tokenizer_json)
 
 
 def _kept(tensors: Mapping[str, StoredTensor], skip: Sequence[str]) -> dict[str, StoredTensor]:
@@ -116,6 +124,8 @@ def _add_fields(writer: gguf.GGUFWriter, checkpoint: Checkpoint) -> None:
         writer.add_string(gguf_model.CODEC_CONFIG_KEY, _json_text(checkpoint.codec_config))
     if checkpoint.tokenizer_model:
         writer.add_array(gguf_model.TOKENIZER_KEY, checkpoint.tokenizer_model)
+    if checkpoint.tokenizer_json:
+        writer.add_array(gguf_model.TOKENIZER_JSON_KEY, checkpoint.tokenizer_json)
 
 
 def _json_text(config: Mapping[str, object]) -> str:

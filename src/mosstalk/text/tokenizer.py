@@ -1,19 +1,17 @@
-"""SentencePiece tokeniser, and the cleaning of text that comes from outside.
+"""SentencePiece tokeniser.
 
 Special tokens are matched inside plain text by SentencePiece, after its own Unicode folding. So
 a text could smuggle a prompt's control tokens in; `Tokenizer.sanitise` takes them out.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable
 
 import sentencepiece
 
-from mosstalk.errors import CheckpointError, UsageError
+from mosstalk.errors import CheckpointError
+from mosstalk.text.cleaning import check_encodable, clean
 
 _SPECIAL_SHAPE = re.compile(r"</?[^<>\s]+>")
-_MAX_NAMED = 4
 
 
 class Tokenizer:
@@ -55,12 +53,7 @@ class Tokenizer:
         Raises:
             UsageError: the text holds half of a surrogate pair.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"the text holds a broken character at position {error.start}; remove it"
-            ) from error
+        check_encodable(text)
         ids: list[int] = self._processor.encode(text)
         return ids
 
@@ -80,15 +73,7 @@ class Tokenizer:
         Returns:
             The text, and one warning for each kind of thing removed.
         """
-        clean, controls = _strip_controls(text.replace("\r\n", "\n").replace("\r", "\n"))
-        clean, specials = self._strip_specials(clean)
-        warnings = []
-        if controls:
-            codes = (f"U+{ord(char):04X}" for char in controls)
-            warnings.append(f"removed control characters from the text: {_name_some(codes)}")
-        if specials:
-            warnings.append(f"removed special tokens from the text: {_name_some(specials)}")
-        return clean, tuple(warnings)
+        return clean(text, self._strip_specials)
 
     def _strip_specials(self, text: str) -> tuple[str, list[str]]:
         removed: list[str] = []
@@ -104,21 +89,3 @@ class Tokenizer:
             if not kept:
                 return text, removed
             text = "".join(kept) + text[position:]
-
-
-def _strip_controls(text: str) -> tuple[str, list[str]]:
-    kept, removed = [], []
-    for char in text:
-        if char in "\n\t" or not unicodedata.category(char).startswith("C"):
-            kept.append(char)
-        elif char.isspace():
-            kept.append(" ")
-        else:
-            removed.append(char)
-    return "".join(kept), removed
-
-
-def _name_some(names: Iterable[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    more = len(distinct) - _MAX_NAMED
-    return ", ".join(distinct[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
