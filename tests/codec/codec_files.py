@@ -1,6 +1,7 @@
 """The codec's golden vectors, random codecs, and configs in the published layout."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,35 @@ from mosstalk.codec.moss_audio_tokenizer.config import parse_config
 from mosstalk.codec.moss_audio_tokenizer.weights import expected_tensors
 from mosstalk.compute.backend import Backend, open_backend
 
+NANO = ["codec_nano_narrow", "codec_nano_wide", "codec_nano_e2e"]
+FULL = ["codec_full_narrow", "codec_full_wide", "codec_full_e2e"]
 # Spec nano.md 1.4: in, out, layers, seconds of context.
 _REAL_ENCODER = ((240, 384, 4, 4.0), (768, 384, 2, 6.0), (768, 384, 2, 8.0), (768, 192, 4, 10.0))
 _REAL_DECODER = ((192, 768, 4, 10.0), (384, 768, 2, 8.0), (384, 768, 2, 6.0), (384, 240, 4, 4.0))
+
+
+@dataclass(frozen=True)
+class FullSizes:
+    """What differs between the published full codec and a tiny one of its layout."""
+
+    outer: int  # d_model of the stages at 100, 50 and 25 positions a second
+    inner: int  # d_model at 12.5
+    between: tuple[int, int, int]  # widths after the encoder's stages, before the last
+    heads: tuple[int, int]  # outer, inner
+    layers: tuple[int, int]
+    code_dim: int
+    quantizer: dict[str, object]
+
+
+# Spec voicegen.md 6.1, 6.2.
+_FULL = FullSizes(
+    768, 1280, (384, 384, 640), (12, 20), (12, 32), 768,
+    {"rvq_dim": 512, "num_quantizers": 32, "codebook_size": 1024, "codebook_dim": 8},
+)  # fmt: skip
+_TINY_FULL = FullSizes(
+    32, 48, (16, 16, 24), (2, 4), (2, 2), 24,
+    {"rvq_dim": 16, "num_quantizers": 6, "codebook_size": 40, "codebook_dim": 8},
+)  # fmt: skip
 
 
 class Golden:
@@ -33,11 +60,20 @@ class Golden:
             pytest.skip(f"{name} is not here")
         self.arrays: dict[str, NDArray[Any]] = dict(np.load(arrays))
 
-    def codec(self, backend: Backend) -> MossAudioTokenizer:
+    def files(self) -> tuple[Mapping[str, object], Mapping[str, StoredTensor]]:
+        """config.json and the tensors."""
         opened = open_checkpoint(self.checkpoint)
         assert opened.codec_config is not None
         assert opened.codec_tensors is not None
-        return MossAudioTokenizer(opened.codec_config, opened.codec_tensors, backend)
+        return opened.codec_config, opened.codec_tensors
+
+    def codec(self, backend: Backend) -> MossAudioTokenizer:
+        return MossAudioTokenizer(*self.files(), backend)
+
+    @property
+    def wav(self) -> NDArray[np.float32]:
+        """[channels, n]"""
+        return np.atleast_2d(self.arrays["wav"])
 
     def codes(self, name: str = "codes") -> NDArray[np.int32]:
         """[frames, codebooks]"""
@@ -49,15 +85,18 @@ class Golden:
 
 
 def stage(source: int, out: int, layers: int, seconds: float, width: int, inner: int) -> Any:
+    return _stage(source, out, layers, width, inner, 4) | {"context_duration": seconds}
+
+
+def _stage(source: int, out: int, layers: int, width: int, inner: int, heads: int) -> Any:
     return {
         "module_type": "Transformer",
         "input_dimension": source,
         "output_dimension": out,
         "d_model": width,
-        "num_heads": 4,
+        "num_heads": heads,
         "num_layers": layers,
         "dim_feedforward": inner,
-        "context_duration": seconds,
         "causal": True,
         "conv_layout": True,
         "norm": "layer_norm",
@@ -149,6 +188,62 @@ def tiny_config() -> dict[str, Any]:
     }
 
 
+def full_config() -> dict[str, Any]:
+    """config.json of the published full codec (spec voicegen.md 6.1, 6.2)."""
+    return _full_layout(_FULL) | {
+        "model_type": "speech_tokenizer",
+        "sample_rate": 24000,
+        "code_dim": 768,
+        "reversed_decoder_kwargs": [],
+        "version": "4.26.1.a",
+    }
+
+
+def tiny_full_config() -> dict[str, Any]:
+    """A small codec of the full one's layout, rates and contexts."""
+    return _full_layout(_TINY_FULL)
+
+
+def _full_layout(sizes: FullSizes) -> dict[str, Any]:
+    """Stages of one context, of which none names its own; see FullSizes."""
+
+    def outer(source: int, out: int) -> Any:
+        width = sizes.outer
+        return _stage(source, out, sizes.layers[0], width, 4 * width, sizes.heads[0])
+
+    def inner(source: int, out: int) -> Any:
+        width = sizes.inner
+        return _stage(source, out, sizes.layers[1], width, 4 * width, sizes.heads[1])
+
+    first, second, third = sizes.between
+    half = patch(2)
+    return {
+        "model_type": "moss-audio-tokenizer",
+        "sampling_rate": 24000,
+        "downsample_rate": 1920,
+        "causal_transformer_context_duration": 10,
+        "encoder_kwargs": [
+            patch(240), outer(240, first),
+            half, outer(2 * first, second),
+            half, outer(2 * second, third),
+            half, inner(2 * third, sizes.code_dim),
+        ],
+        "decoder_kwargs": [
+            inner(sizes.code_dim, sizes.inner), half,
+            outer(sizes.inner // 2, sizes.outer), half,
+            outer(sizes.outer // 2, sizes.outer), half,
+            outer(sizes.outer // 2, 240), patch(240),
+        ],
+        "quantizer_type": "rlfq",
+        "quantizer_kwargs": {
+            "input_dim": sizes.code_dim,
+            "output_dim": sizes.code_dim,
+            "quantizer_type": "rlfq",
+            **sizes.quantizer,
+        },
+    }  # fmt: skip
+
+
 def random_tensors(config: Mapping[str, object], seed: int = 0) -> dict[str, StoredTensor]:
     """Tensors of every name and shape that a codec of this config has."""
     generator = np.random.default_rng(seed)
@@ -161,8 +256,11 @@ def random_tensors(config: Mapping[str, object], seed: int = 0) -> dict[str, Sto
     return tensors
 
 
-def tiny_codec(backend: str = "cpu", threads: int = 1) -> MossAudioTokenizer:
-    config = tiny_config()
+def tiny_codec(
+    backend: str = "cpu", threads: int = 1, config: Mapping[str, object] | None = None
+) -> MossAudioTokenizer:
+    """A codec of random tensors: of `tiny_config` unless another config is given."""
+    config = config or tiny_config()
     return MossAudioTokenizer(config, random_tensors(config), open_backend(backend, threads))
 
 

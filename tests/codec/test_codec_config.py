@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from codec_files import patch, real_config, tiny_config
+from codec_files import full_config, patch, real_config, tiny_config
 
 from mosstalk.codec.moss_audio_tokenizer.config import Stage, parse_config
 from mosstalk.errors import CheckpointError
@@ -26,6 +26,24 @@ def test_sizes_of_the_published_codec() -> None:
     assert (config.sample_rate, config.num_channels, config.frame_len) == (48000, 2, 3840)
     assert config.frame_rate == 12.5
     assert (config.num_codebooks, config.codebook_size, config.codebook_dim) == (16, 1024, 8)
+
+
+def test_windows_and_sizes_of_the_published_full_codec() -> None:
+    """Spec voicegen.md 6.1, 6.2: 10 s in every stage."""
+    config = parse_config(full_config())
+    encoder = [(s.multiple, s.window) for s in config.encoder if isinstance(s, Stage)]
+    decoder = [(s.multiple, s.window) for s in config.decoder if isinstance(s, Stage)]
+    assert encoder == [(8, 1000), (4, 500), (2, 250), (1, 125)]
+    assert decoder == encoder[::-1]
+    assert (config.sample_rate, config.num_channels, config.frame_len) == (24000, 1, 1920)
+    assert config.frame_rate == 12.5
+    assert (config.num_codebooks, config.codebook_size, config.codebook_dim) == (32, 1024, 8)
+
+
+@pytest.mark.parametrize("model_type", ["moss-audio-tokenizer", "speech_tokenizer"])
+def test_the_full_codec_has_either_name(model_type: str) -> None:
+    values = full_config() | {"model_type": model_type}
+    assert parse_config(values) == parse_config(full_config())
 
 
 def test_context_of_the_codec_serves_stages_without_their_own() -> None:

@@ -58,11 +58,12 @@ def test_weight_norm_is_multiplied_out() -> None:
     """Row = gain times direction over its length."""
     tensors = random_tensors(tiny_config())
     weights = load_weights(parse_config(tiny_config()), tensors)
-    books = weights.codebooks
+    assert weights.encoder is not None
+    searches, books = weights.encoder.searches, weights.codebooks
     folded = {
-        "quantizer.input_proj": weights.quantizer_in,
+        "quantizer.input_proj": weights.encoder.quantizer_in,
         "quantizer.output_proj": weights.quantizer_out,
-        **{f"quantizer.quantizers.{i}.in_proj": book.in_proj for i, book in enumerate(books)},
+        **{f"quantizer.quantizers.{i}.in_proj": one.in_proj for i, one in enumerate(searches)},
         **{f"quantizer.quantizers.{i}.out_proj": book.out_proj for i, book in enumerate(books)},
     }
     for name, (weight, bias) in folded.items():
@@ -76,11 +77,13 @@ def test_weight_norm_is_multiplied_out() -> None:
 
 def test_codes_are_searched_by_direction_and_looked_up_raw() -> None:
     tensors = random_tensors(tiny_config())
-    book = load_weights(parse_config(tiny_config()), tensors).codebooks[1]
+    weights = load_weights(parse_config(tiny_config()), tensors)
+    assert weights.encoder is not None
+    search, book = weights.encoder.searches[1], weights.codebooks[1]
     raw = tensors["quantizer.quantizers.1.codebook.weight"].to_float32()
     np.testing.assert_array_equal(book.codebook.to_float32(), raw)
     unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
-    np.testing.assert_allclose(book.directions.to_float32(), unit, rtol=1e-6)
+    np.testing.assert_allclose(search.directions.to_float32(), unit, rtol=1e-6)
 
 
 def test_quantiser_follows_the_formula() -> None:
