@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mosstalk.checkpoint.storage import StoredTensor
 
-_CODEC_TYPES = ("moss-audio-tokenizer", "moss-audio-tokenizer-nano")
+_CODEC_TYPES = ("moss-audio-tokenizer", "moss-audio-tokenizer-nano", "speech_tokenizer")
 
 
 @dataclass(frozen=True, slots=True)
