@@ -1,4 +1,7 @@
-"""MOSS-TTS-Nano and its codec at their published sizes (spec nano.md 1.2, 1.4), random weights."""
+"""Models at their published sizes with random weights.
+
+MOSS-TTS-Nano and its codec: spec nano.md 1.2, 1.4. MOSS-VoiceGenerator: spec voicegen.md 1.3.
+"""
 
 from collections.abc import Iterable
 
@@ -10,6 +13,9 @@ from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
 from mosstalk.codec.moss_audio_tokenizer.config import parse_config as parse_codec_config
 from mosstalk.codec.moss_audio_tokenizer.weights import expected_tensors as codec_tensors
 from mosstalk.compute.backend import Backend
+from mosstalk.models.moss_tts_delay.config import parse_config as parse_delay_config
+from mosstalk.models.moss_tts_delay.model import DelayModel
+from mosstalk.models.moss_tts_delay.weights import expected_tensors as delay_tensors
 from mosstalk.models.moss_tts_nano.config import parse_config
 from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.models.moss_tts_nano.weights import expected_tensors
@@ -102,6 +108,34 @@ CODEC_CONFIG: dict[str, object] = {
 }
 
 
+VOICE_GENERATOR_CONFIG: dict[str, object] = {
+    "model_type": "moss_tts_delay",
+    "n_vq": 16,
+    "audio_vocab_size": 1024,
+    "audio_pad_code": 1024,
+    "pad_token_id": 151643,
+    "im_start_token_id": 151644,
+    "im_end_token_id": 151645,
+    "audio_start_token_id": 151652,
+    "audio_end_token_id": 151653,
+    "audio_user_slot_token_id": 151654,
+    "audio_assistant_gen_slot_token_id": 151656,
+    "audio_assistant_delay_slot_token_id": 151662,
+    "sampling_rate": 24000,
+    "language_config": {
+        "vocab_size": 155648,
+        "hidden_size": 2048,
+        "num_hidden_layers": 28,
+        "intermediate_size": 6144,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 40960,
+    },
+}
+_BLOCK_ROWS = 512  # of a large matrix, after which its random rows are the same again
+
+
 def random_tensors(expected: Iterable[Expected], storage: StorageType) -> dict[str, StoredTensor]:
     """Normal values of a trained model's size: 0.02 for matrices, about 1 for gains."""
     rng = np.random.default_rng(0)
@@ -120,6 +154,23 @@ def random_tensors(expected: Iterable[Expected], storage: StorageType) -> dict[s
 def random_nano(backend: Backend, storage: StorageType) -> NanoModel:
     tensors = random_tensors(expected_tensors(parse_config(NANO_CONFIG)), storage)
     return NanoModel(NANO_CONFIG, tensors, backend)
+
+
+def random_voice_generator(backend: Backend, storage: StorageType) -> DelayModel:
+    """4.2 GB in bf16. Each matrix is a block of random rows, repeated: quickly made, all read."""
+    rng = np.random.default_rng(0)
+    tensors = {}
+    for item in delay_tensors(parse_delay_config(VOICE_GENERATOR_CONFIG)):
+        if len(item.shape) == 1:
+            gains = 1 + rng.standard_normal(item.shape, np.float32) * np.float32(0.02)
+            tensors[item.name] = from_float32(item.name, gains, StorageType.F32)
+            continue
+        rows, columns = item.shape
+        values = rng.standard_normal((min(rows, _BLOCK_ROWS), columns), np.float32)
+        block = from_float32(item.name, values * np.float32(0.02), storage)
+        data = np.tile(block.data, (-(-rows // len(block.data)), 1))[:rows]
+        tensors[item.name] = StoredTensor(item.name, item.shape, block.storage, data)
+    return DelayModel(VOICE_GENERATOR_CONFIG, tensors, backend)
 
 
 def random_codec(backend: Backend) -> MossAudioTokenizer:
