@@ -30,7 +30,7 @@ REGISTRIES = ("mosstalk.models.registry", "mosstalk.models.speech_model")
 CODECS = ("mosstalk.codec.registry", "mosstalk.codec.codec")
 PARITY_COMMAND = ("cli", "parity")  # the only way into parity
 # Loaded by what needs them. soundfile, which reads and writes every clip, is not among them.
-HEAVY = ("torch", "huggingface_hub", "gguf", "sentencepiece")
+HEAVY = ("torch", "huggingface_hub", "gguf", "sentencepiece", "tokenizers")
 
 
 def _modules() -> list[Path]:

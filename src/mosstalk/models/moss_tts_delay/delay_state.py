@@ -28,7 +28,7 @@ class Limits:
     """How long a run may become. The reference has only a cap on rows.
 
     A run that reaches `max_frames` is made to drain the staircase and end. Below `min_frames`
-    the model cannot end.
+    the model cannot end, unless the cap is lower.
     """
 
     max_frames: int
