@@ -13,6 +13,7 @@ _NAMES = [
     "AudioClip",
     "AudioError",
     "CheckpointError",
+    "DeviceError",
     "DownloadError",
     "MosstalkError",
     "OutputError",
@@ -28,6 +29,7 @@ _NAMES = [
 _ERRORS = {
     "AudioError": 1,
     "CheckpointError": 1,
+    "DeviceError": 1,
     "DownloadError": 1,
     "MosstalkError": 1,
     "OutputError": 1,
@@ -85,6 +87,7 @@ def test_load_and_speak_signatures() -> None:
         "threads": 0,
         "weight_type": "native",
         "codec": None,
+        "strict": False,
     }
     speech = {"text": ..., "voice": None, "options": ...}
     assert parameters(mosstalk.Speaker.say) == speech

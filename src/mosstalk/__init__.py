@@ -12,6 +12,7 @@ from mosstalk.engine import Speaker, Speech, load
 from mosstalk.errors import (
     AudioError,
     CheckpointError,
+    DeviceError,
     DownloadError,
     MosstalkError,
     OutputError,
@@ -26,6 +27,7 @@ __all__ = [
     "AudioClip",
     "AudioError",
     "CheckpointError",
+    "DeviceError",
     "DownloadError",
     "MosstalkError",
     "OutputError",

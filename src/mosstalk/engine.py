@@ -20,6 +20,7 @@ from mosstalk.checkpoint.storage import StorageType
 from mosstalk.codec.codec import Codec
 from mosstalk.codec.registry import load_codec
 from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.compute.self_test.trust import trusted
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.models.registry import family_for
 from mosstalk.models.speech_model import SpeechModel, Utterance
@@ -58,8 +59,12 @@ def load(
     threads: int = 0,
     weight_type: str = "native",
     codec: str | Path | None = None,
+    strict: bool = False,
 ) -> "Speaker":
     """Open a model.
+
+    The first time on a device every op is tested there. One that computes wrong is not used:
+    slower kernels or the cpu stand in for it, and `Speaker.warnings` says so.
 
     Args:
         model: "sprout" (built in), "nano" (after `mosstalk pull nano`), the path of a directory
@@ -69,16 +74,19 @@ def load(
         weight_type: storage of the language model's matrices: native (as in the file), f32, f16,
             bf16 or q8_0.
         codec: directory of the codec, where it is not with the model.
+        strict: let nothing stand in for a device that computes wrong.
 
     Raises:
         UsageError: an unknown name or a value outside its range.
         CheckpointError: files that are missing, damaged or do not belong together.
+        DeviceError: a device that computes wrong, if `strict` or nothing can stand in for it.
     """
     storage = StorageType.parse(weight_type)
     backend = open_backend(device, threads)
     path, known_codec = resolve_model(str(model))
     checkpoint = open_checkpoint(path, Path(codec) if codec else known_codec)
     family = family_for(checkpoint.config)
+    backend, warnings = trusted(backend, threads, strict=strict)
     speech_codec = load_codec(checkpoint, backend)
     speech_model = family.load(checkpoint, backend, storage)
     if (
@@ -90,7 +98,9 @@ def load(
             f"{speech_model.codec_sample_rate} Hz, but the codec has "
             f"{speech_codec.num_codebooks} at {speech_codec.sample_rate} Hz; name its own codec"
         )
-    return Speaker(speech_model, speech_codec, backend, storage, checkpoint.identity)
+    return Speaker(
+        speech_model, speech_codec, backend, storage, checkpoint.identity, warnings=warnings
+    )
 
 
 class Speaker:
@@ -103,10 +113,13 @@ class Speaker:
         backend: Backend,
         storage: StorageType,
         codec_identity: str,
+        *,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         self.model = model
         self.codec = codec
         self.voices = VoiceStore()
+        self.warnings = warnings  # of the loading; every Summary begins with them
         self._backend = backend
         self._storage = storage
         self.codec_identity = codec_identity  # what a voice must have been made with
@@ -149,7 +162,7 @@ class Speaker:
         progress = Progress()
         chosen = self._voice(voice)
         clean, warnings = self.model.clean(text)
-        progress.warnings += warnings
+        progress.warnings += [*self.warnings, *warnings]
         whole = settings.mode == "continuation"  # its prompt holds the recording: one chunk
         parts = split_text(clean, 0 if whole else settings.max_tokens, self.model.count_tokens)
         chunks = self._speak(parts, chosen, settings, seed, progress)

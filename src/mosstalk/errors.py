@@ -5,6 +5,7 @@
     ├── AudioError           a clip that cannot be read or used
     ├── CheckpointError      model files that are missing, damaged or not what they should be
     ├── DownloadError        a model that could not be fetched
+    ├── DeviceError          a device that computes wrong
     └── OutputError          a result that could not be written or played
 
 A message names the thing, the value and the way out, in one line.
@@ -33,6 +34,10 @@ class CheckpointError(MosstalkError):
 
 class DownloadError(MosstalkError):
     """A model could not be fetched."""
+
+
+class DeviceError(MosstalkError):
+    """A device that does not compute what it should."""
 
 
 class OutputError(MosstalkError):

@@ -68,6 +68,11 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--threads", type=int, default=0, metavar="N", help="default: physical cores - 1, at most 4"
     )
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail where the device computes wrong, rather than compute elsewhere",
+    )
 
 
 def _add_voice_arguments(group: argparse._ArgumentGroup) -> None:
@@ -128,11 +133,14 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         weight_type=args.weight_type,
         codec=args.codec,
+        strict=args.strict,
     )
+    for warning in speaker.warnings:  # now: what stands in may be slow
+        warn(warning)
     voice, remarks = _choose_voice(speaker, args)
     stream = speaker.stream(text, voice, **_settings(args))
     _deliver(stream, speaker, out, play=args.play)
-    _report(stream, out, remarks, as_json=args.json)
+    _report(stream, out, remarks, len(speaker.warnings), as_json=args.json)
     return 0
 
 
@@ -232,13 +240,14 @@ def _open_outputs(
 
 
 def _report(
-    stream: SpeechStream, out: str | None, remarks: tuple[str, ...], *, as_json: bool
+    stream: SpeechStream, out: str | None, remarks: tuple[str, ...], told: int, *, as_json: bool
 ) -> None:
+    """`told`: how many of the stream's warnings the user has seen already."""
     summary = stream.summary
-    warnings = [*remarks, *summary.warnings]
-    for warning in warnings:
+    for warning in (*remarks, *summary.warnings[told:]):
         warn(warning)
     if as_json:
+        warnings = [*remarks, *summary.warnings]
         print(json.dumps({"out": out, **summary.as_dict(), "warnings": warnings}))
         return
     name = "played" if out is None else "standard output" if out == _PIPE else out

@@ -6,7 +6,7 @@ import json
 from mosstalk.audio.play import open_player
 from mosstalk.checkpoint.hub import BUILT_IN
 from mosstalk.cli.progress import warn
-from mosstalk.engine import load
+from mosstalk.engine import Speaker, load
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.types import Voice
 from mosstalk.voices import VoiceStore
@@ -53,16 +53,29 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help=f"model whose codec the voice belongs to (default: {BUILT_IN})",
     )
     parser.add_argument("--codec", metavar="DIR", help="codec, if it is not with the model")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail where the device computes wrong, rather than compute elsewhere",
+    )
+
+
+def _load(args: argparse.Namespace) -> Speaker:
+    speaker = load(args.model, codec=args.codec, strict=args.strict)
+    for warning in speaker.warnings:
+        warn(warning)
+    return speaker
 
 
 def _add(args: argparse.Namespace) -> None:
-    speaker = load(args.model, codec=args.codec)
+    speaker = _load(args)
     voice, warnings = speaker.make_voice(args.name, args.clip, args.transcript)
     path = speaker.voices.save(voice, replace=args.replace)
     for warning in warnings:
         warn(warning)
     if args.json:
-        print(json.dumps({**_about(voice), "path": str(path), "warnings": list(warnings)}))
+        told = [*speaker.warnings, *warnings]
+        print(json.dumps({**_about(voice), "path": str(path), "warnings": told}))
     else:
         print(f"{voice.name}: {len(voice.codes)} frames of {args.clip}, saved as {path}")
 
@@ -103,14 +116,16 @@ def _remove(args: argparse.Namespace) -> None:
 def _play(args: argparse.Namespace) -> None:
     if args.json and args.out == "-":
         raise UsageError("--json and --out - both want standard output; give --out a file")
-    clip = load(args.model, codec=args.codec).hear(args.name)
+    speaker = _load(args)
+    clip = speaker.hear(args.name)
     if args.out is not None:
         clip.write(args.out)
     else:
         with open_player(clip.sample_rate, clip.samples.shape[0]) as player:
             player.write(clip.samples)
     if args.json:
-        print(json.dumps({"name": args.name, "out": args.out, "seconds": clip.seconds}))
+        about = {"name": args.name, "out": args.out, "seconds": clip.seconds}
+        print(json.dumps({**about, "warnings": list(speaker.warnings)}))
 
 
 def _about(voice: Voice) -> dict[str, object]:

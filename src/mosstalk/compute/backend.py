@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.compute.ops import Buffer
@@ -27,10 +28,22 @@ class RunnableProgram(Protocol):
 
 
 class Backend(Protocol):
-    """Something that runs programs."""
+    """Something that runs programs.
+
+    Attributes:
+        name: as in BACKENDS.
+        threads: on the host.
+        exact_rows: whether a row's result is the same bits in whatever company it is computed.
+    """
 
     name: str
     threads: int
+    exact_rows: bool
+
+    @property
+    def identity(self) -> str:
+        """Everything beside our code that results depend on: device, driver, kernels; one line."""
+        ...
 
     def build(self, program: Program) -> RunnableProgram: ...
 
@@ -40,6 +53,12 @@ class ReferenceBackend:
 
     name = "reference"
     threads = 1
+    exact_rows = False  # NumPy's matrix product sums in another order for other numbers of rows
+
+    @property
+    def identity(self) -> str:
+        """The version of NumPy."""
+        return f"NumPy {np.__version__}"
 
     def build(self, program: Program) -> ReferenceProgram:
         return ReferenceProgram(program)
@@ -61,3 +80,15 @@ def open_backend(name: str, threads: int = 0) -> Backend:
     if name == "reference":
         return ReferenceBackend()
     raise UsageError(f"unknown device {name!r}; choose one of {', '.join(BACKENDS)}")
+
+
+def fallback_for(backend: Backend, threads: int = 0) -> Backend | None:
+    """What computes in the place of a backend that cannot be trusted; None after the last.
+
+    The cpu backend stands in for all others, and its slower kernels for its faster ones.
+    """
+    from mosstalk.compute.cpu.backend import CpuBackend
+
+    if isinstance(backend, CpuBackend):
+        return backend.plainer()
+    return None if backend.name == "reference" else CpuBackend(threads)

@@ -1,6 +1,8 @@
 """Runs programs with the native kernels: translation of the op table, and threads."""
 
 import os
+import zlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.compute import ops
 from mosstalk.compute.cpu import _native
+from mosstalk.compute.cpu.processor import processor_name
 from mosstalk.compute.ops import Buffer, GeluKind, Op, RopePairs, Weight
 from mosstalk.compute.program import Program
 from mosstalk.compute.state import State
@@ -32,6 +35,7 @@ _KINDS: tuple[type[Op], ...] = (
     ops.Argmax,
     ops.Sample,
 )
+_KERNELS = ("avx512", "avx2", "neon", "plain")  # the fastest first
 _STORAGES = (StorageType.F32, StorageType.F16, StorageType.BF16, StorageType.Q8_0)
 
 
@@ -58,11 +62,12 @@ def default_threads() -> int:
 class CpuBackend:
     """The kernels of this processor and a pool of `threads` threads (default_threads() if 0).
 
-    `kernels` names an instruction set ("avx512", "avx2", "neon", "plain") for tests; the best
-    one otherwise.
+    `kernels` names an instruction set ("avx512", "avx2", "neon", "plain") for tests, and where
+    faster ones compute wrong; the best one otherwise.
     """
 
     name = "cpu"
+    exact_rows = True
 
     def __init__(self, threads: int = 0, kernels: str = "") -> None:
         self.threads = threads or default_threads()
@@ -73,6 +78,20 @@ class CpuBackend:
             raise UsageError(
                 f"the system refused {self.threads} threads; give fewer with --threads"
             ) from error
+
+    @property
+    def identity(self) -> str:
+        """The kernels, the build that they come from, and the processor."""
+        build = os.stat(_native.__file__)
+        stamp = zlib.crc32(f"{build.st_size} {build.st_mtime_ns}".encode())
+        return f"{self.kernels} kernels of build {stamp:08x}, {processor_name()}"
+
+    def plainer(self) -> "CpuBackend | None":
+        """The next slower kernels that this processor runs, on as many threads; else None."""
+        for kernels in _KERNELS[_KERNELS.index(self.kernels) + 1 :]:
+            with suppress(ValueError):  # not of this processor
+                return CpuBackend(self.threads, kernels)
+        return None
 
     def build(self, program: Program) -> "CpuProgram":
         return CpuProgram(program, self)

@@ -1,0 +1,1 @@
+"""Whether a device computes what the op table says, found out before it is trusted."""
