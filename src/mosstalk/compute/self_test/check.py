@@ -12,8 +12,8 @@ from mosstalk.compute.backend import Backend, ReferenceBackend, RunnableProgram
 from mosstalk.compute.self_test.cases import Case, all_cases
 from mosstalk.compute.state import State
 
-# Of the largest value of a row. Float32 sums of 173 products are off by some 3e-7; WGSL allows an
-# exp up to 3e-6 here; half precision, or inputs of eleven bits as in TF32, are off by 3e-4 and more.
+# Of the largest value of a row. Float32 sums of 173 products are off by some 3e-7, and WGSL allows
+# an exp up to 3e-6 here. Half precision, or inputs of eleven bits as in TF32, cost 3e-4 and more.
 TOLERANCE = 1e-5
 _SMALLEST_ROW = 1e-3  # a row of smaller values is measured against this
 
