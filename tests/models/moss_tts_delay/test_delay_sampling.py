@@ -186,6 +186,24 @@ def test_a_draw_depends_on_seed_chunk_row_and_codebook_alone() -> None:
         assert not np.array_equal(codes(range(4), **other), whole)
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(1e-5),
+        SamplingParams(1e30),
+        SamplingParams(1, 2**40),
+        SamplingParams(1, 5, 1e-30),
+        SamplingParams(1, 5, 1, 1e-30),
+        SamplingParams(1, 5, 1, 1e30),
+    ],
+)
+def test_extreme_parameters_draw_without_a_warning(params: SamplingParams) -> None:
+    logits = np.array([3, 1, -2, 0, 5, 4], np.float32)
+    seen = np.array([1, 0, 1, 1, 0, 0], np.uint8)
+    for uniform in (0.0, 0.5, 1 - 2**-24):
+        assert 0 <= draw_id(logits, seen, params, np.float32(uniform)) < 6
+
+
 def test_draws_follow_the_probabilities() -> None:
     logits = np.random.default_rng(4).standard_normal(12).astype(np.float32) * 2
     seen = np.array([1, 0] * 6, np.uint8)

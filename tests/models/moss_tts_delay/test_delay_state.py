@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from delay_models import Ints, delay_config, load_golden
+from numpy.typing import NDArray
 
 from mosstalk.models.moss_tts_delay.config import DelayConfig, parse_config
 from mosstalk.models.moss_tts_delay.delay_pattern import Staircase, undelayed
@@ -271,40 +272,46 @@ def random_run(state: DelayState, chance: random.Random) -> list[Ints]:
     return rows
 
 
-def golden_runs(folder: Path) -> Iterable[tuple[DelayConfig, Ints, Ints]]:
-    """Config, prompt and generated rows of every run of the original."""
-    for name in ("delay_small", "delay_vg"):
-        golden = load_golden(folder, name)
-        config, arrays = parse_config(golden.checkpoint.config), golden.arrays
-        runs: list[tuple[str, Any]] = [
-            ("greedy_text_start_rows_0", arrays["prompt"][0]),
-            ("greedy_audio_rows_0", arrays["audio_prompt"][0]),
-            ("greedy_audio_rep1.1_rows_0", arrays["audio_prompt"][0]),
-            ("batch_rows_0", arrays["batch_prompt"][0]),
-            ("batch_rows_1", arrays["batch_prompt"][1]),
-            ("single_b_rows_0", arrays["batch_prompt"][1]),
-        ]
-        for key, prompt in runs:
-            skipped = int(arrays[f"{key.split('_rows_')[0]}_start"][int(key[-1])])
-            yield config, prompt, arrays[key][skipped:]
-    with np.load(folder / "reference" / "delay_e2e.npz") as arrays:
-        yield config, arrays["gen_prompt"][0], arrays["gen_rows"][1:]
+RUNS = {
+    "greedy_text_start_rows_0": ("prompt", 0),
+    "greedy_audio_rows_0": ("audio_prompt", 0),
+    "greedy_audio_rep1.1_rows_0": ("audio_prompt", 0),
+    "batch_rows_0": ("batch_prompt", 0),
+    "batch_rows_1": ("batch_prompt", 1),
+    "single_b_rows_0": ("batch_prompt", 1),
+}
 
 
-def test_delay_golden_rows_are_what_the_states_allow(golden_dir: Path) -> None:
-    """The e2e run is a sampled one: its text ids were drawn under the reference's masks."""
-    count = 0
-    for config, prompt, rows in golden_runs(golden_dir):
-        state = DelayState.start(config, prompt[:, 0], FREE)
-        for row in rows:
-            decision = state.decide()
-            assert may(decision, int(row[0]))
-            drawn = np.flatnonzero(row[1:] != config.audio_pad_code)
-            assert drawn.tolist() == list(decision.codebooks)
-            state, found = state.advance(int(row[0]), row[1:][drawn])
-            assert np.array_equal(found, row)
-            count += 1
-    assert count == 2 * 12 + 5 * (18 + 30) + 48
+@pytest.mark.parametrize("key", RUNS)
+@pytest.mark.parametrize("name", ["delay_small", "delay_vg"])
+def test_delay_golden_rows_are_what_the_states_allow(golden_dir: Path, name: str, key: str) -> None:
+    golden = load_golden(golden_dir, name)
+    prompt, stream = RUNS[key]
+    start = int(golden.arrays[f"{key.split('_rows_')[0]}_start"][int(key[-1])])
+    rows = golden.arrays[key][start:]  # before that the original repeats the prompt
+    assert len(rows) >= 12
+    follow(parse_config(golden.checkpoint.config), golden.arrays[prompt][stream], rows)
+
+
+def test_delay_golden_rows_of_a_sampled_run(golden_dir: Path) -> None:
+    """Its text ids were drawn under the original's masks."""
+    config = parse_config(load_golden(golden_dir, "delay_vg").checkpoint.config)
+    with np.load(golden_dir / "reference" / "delay_e2e.npz") as arrays:
+        prompt, rows = arrays["gen_prompt"][0], arrays["gen_rows"][1:]
+    assert len(rows) == 48
+    follow(config, prompt, rows)
+
+
+def follow(config: DelayConfig, prompt: NDArray[Any], rows: NDArray[Any]) -> None:
+    """The states allow each of `rows`, and make the same rows of what was drawn."""
+    state = DelayState.start(config, prompt[:, 0], FREE)
+    for row in rows:
+        decision = state.decide()
+        assert may(decision, int(row[0]))
+        drawn = np.flatnonzero(row[1:] != config.audio_pad_code)
+        assert drawn.tolist() == list(decision.codebooks)
+        state, found = state.advance(int(row[0]), row[1:][drawn])
+        assert np.array_equal(found, row)
 
 
 def test_delay_states_of_every_short_script() -> None:

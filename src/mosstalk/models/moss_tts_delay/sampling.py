@@ -116,12 +116,13 @@ def kept(
     logits: NDArray[np.float32], seen: NDArray[np.uint8] | None, params: SamplingParams
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """The ids that top-k leaves, ascending, and their logits after the penalty."""
-    scores = penalised(logits, seen, np.float32(params.repetition_penalty))
-    if params.greedy or not 0 < params.top_k < len(scores):
+    _, _, top_k, _, penalty = params.row()
+    scores, count = penalised(logits, seen, penalty), int(top_k)
+    if params.greedy or not 0 < count < len(scores):
         return np.arange(len(scores)), scores
-    least = np.partition(scores, -params.top_k)[-params.top_k]
+    least = np.partition(scores, -count)[-count]
     above = np.flatnonzero(scores > least)
-    ties = np.flatnonzero(scores == least)[: params.top_k - len(above)]
+    ties = np.flatnonzero(scores == least)[: count - len(above)]
     ids = np.sort(np.concatenate([above, ties]))
     return ids, scores[ids]
 
