@@ -1,0 +1,82 @@
+"""Our MOSS-TTS-Nano against a dump."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mosstalk.models.moss_tts_nano.model import NanoModel
+from mosstalk.models.moss_tts_nano.prompt import PromptBuilder
+from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.greedy_frame import GREEDY_FRAMES
+from mosstalk.parity.reference.decisions import GO_ON, STOP, Agreement
+from mosstalk.parity.reference.nano_probe import PromptProbe
+from mosstalk.text.tokenizer import Tokenizer
+
+
+def check_prompts(
+    model: NanoModel,
+    tokenizer_model: bytes | None,
+    probes: Sequence[PromptProbe],
+    comparison: Comparison,
+) -> None:
+    """Text and voice to rows."""
+    if tokenizer_model is None:
+        comparison.fail("the model has no tokenizer.model")
+        return
+    builder = PromptBuilder(model.config, Tokenizer(tokenizer_model))
+    for probe in probes:
+        comparison.add_ids(probe.name, probe.rows, _build(builder, probe))
+
+
+def check_hidden(model: NanoModel, probe: PromptProbe, comparison: Comparison) -> None:
+    """Vectors of the prompt's rows, and of the frames' rows behind them, from one prefill."""
+    slot = model.config.audio_assistant_slot_token_id
+    frames = np.insert(probe.codes, 0, slot, axis=1)
+    rows = np.concatenate([probe.rows, frames])
+    hidden = _session(model, len(rows)).prefill(rows)
+    found = hidden[probe.hidden_rows]
+    comparison.add("hidden", probe.hidden, found, positions=probe.hidden_rows.tolist())
+
+
+def check_greedy(model: NanoModel, probe: PromptProbe, comparison: Comparison) -> Agreement:
+    """Frame after frame over the cache, as speech is made.
+
+    After a disagreement it goes on from the reference's frame, so that the next are compared too.
+    """
+    allowed = 2 * comparison.tolerance * probe.logit_peak
+    agreement = Agreement(f"greedy: {probe.name}", allowed)
+    slot = model.config.audio_assistant_slot_token_id
+    session = _session(model, len(probe.rows) + len(probe.gate_gaps))
+    session.prefill(probe.rows)
+    for frame, gate_gap in enumerate(probe.gate_gaps.tolist()):
+        length = session.cached_positions
+        codes = session.next_frame(GREEDY_FRAMES)
+        found = STOP if codes is None else GO_ON
+        if frame == len(probe.codes):
+            agreement.compare_gate(frame, STOP, found, gate_gap)
+            break
+        expected = probe.codes[frame]
+        agrees = agreement.compare_gate(frame, GO_ON, found, gate_gap)
+        if agrees and codes is not None:
+            agrees = agreement.compare_codes(frame, expected, codes, probe.code_gaps[frame])
+        if not agrees:
+            session.truncate(length)
+            session.step(slot, expected.tolist())
+    agreement.judge(comparison)
+    return agreement
+
+
+def _build(builder: PromptBuilder, probe: PromptProbe) -> NDArray[np.int32]:
+    if probe.voice_codes is None:
+        return builder.plain(probe.text).rows
+    if probe.kind == "clone":
+        return builder.clone(probe.text, probe.voice_codes).rows
+    return builder.continuation(probe.text, probe.voice_codes, probe.transcript).rows
+
+
+def _session(model: NanoModel, budget: int) -> NanoSession:
+    session = model.session()
+    session.begin_generation(budget)
+    return session

@@ -1,0 +1,132 @@
+"""Runs the models' own PyTorch code, which lies in their checkpoint directories.
+
+Nothing else of mosstalk knows PyTorch. Code in a checkpoint directory is run as it is: give only
+directories whose code you would run.
+"""
+
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from mosstalk import __version__
+from mosstalk.errors import CheckpointError, MosstalkError, UsageError
+
+# With 5.0, rope frequencies are left uninitialised and no error is raised.
+TRANSFORMERS = "4.57.6"
+_INSTALL = "pip install 'mosstalk[reference]'"
+# The original imports it to read and write sound files, which is not asked of it here.
+_UNUSED_LIBRARY = "torchaudio"
+_MODULES_PACKAGE = "transformers_modules"  # in which transformers imports such code
+
+
+class Original:
+    """PyTorch and transformers, and the original models that they load."""
+
+    def __init__(self, torch: Any, transformers: Any) -> None:
+        self.torch = torch
+        self._transformers = transformers
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What computes."""
+        return {
+            "mosstalk": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "torch": self.torch.__version__,
+            "transformers": self._transformers.__version__,
+        }
+
+    def language_model(self, folder: Path) -> Any:
+        """The model of a checkpoint directory, in float32 on the CPU."""
+        return self._load("AutoModelForCausalLM", folder)
+
+    def codec(self, folder: Path) -> Any:
+        """The codec of its directory, in float32 on the CPU."""
+        return self._load("AutoModel", folder)
+
+    def _load(self, loader: str, folder: Path) -> Any:
+        model = getattr(self._transformers, loader).from_pretrained(
+            str(folder), trust_remote_code=True, local_files_only=True, dtype=self.torch.float32
+        )
+        return model.eval()
+
+
+@contextmanager
+def original_code() -> Iterator[Original]:
+    """The libraries; whatever the original code raises inside becomes a CheckpointError.
+
+    Raises UsageError where the extra `reference` is not installed, or another version is.
+    """
+    torch, transformers = _import("torch"), _import("transformers")
+    if transformers.__version__ != TRANSFORMERS:
+        raise UsageError(
+            f"transformers is {transformers.__version__}, but the original code needs "
+            f"{TRANSFORMERS}: {_INSTALL}"
+        )
+    transformers.logging.set_verbosity_error()
+    with tempfile.TemporaryDirectory() as modules, _stand_in(_UNUSED_LIBRARY):
+        # Where transformers copies code to before it imports it.
+        transformers.dynamic_module_utils.HF_MODULES_CACHE = modules
+        try:
+            with torch.inference_mode():
+                yield Original(torch, transformers)
+        except MosstalkError:
+            raise
+        except Exception as error:
+            message = next(iter(str(error).splitlines()), "")
+            raise CheckpointError(
+                f"the original code failed: {type(error).__name__}: {message}"
+            ) from error
+        finally:
+            _forget_modules(modules)
+
+
+def require_code(folder: Path) -> None:
+    """Raise CheckpointError unless a directory holds code of its own."""
+    if not any(folder.glob("modeling_*.py")):
+        raise CheckpointError(
+            f"{folder} has no modeling_*.py; the directory must be as published, with the "
+            "model's own code"
+        )
+
+
+def _import(name: str) -> Any:
+    # Read by libraries at import: everything is here, so nothing is asked for elsewhere.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UsageError(f"{name} is not installed, which runs the original: {_INSTALL}") from None
+
+
+def _forget_modules(folder: str) -> None:
+    """Undo what transformers did to import code from `folder`, which will be gone."""
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    for name in [name for name in sys.modules if name.split(".")[0] == _MODULES_PACKAGE]:
+        del sys.modules[name]
+
+
+@contextmanager
+def _stand_in(name: str) -> Iterator[None]:
+    """An empty module for a library that is imported and not used."""
+    if name in sys.modules:
+        yield
+        return
+    module = ModuleType(name)
+    module.__spec__ = ModuleSpec(name, None)
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
