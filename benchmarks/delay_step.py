@@ -68,7 +68,9 @@ def measure_steps(
     return steps, bounds
 
 
-def measure(model: DelayModel, backend: CpuBackend, num_steps: int, sustained: int) -> dict:
+def measure(
+    model: DelayModel, backend: CpuBackend, num_steps: int, sustained: int
+) -> dict[str, float]:
     rows = random_rows(model, CACHED_ROWS + 1)
     session = model.session()
     session.begin_generation(CACHED_ROWS + 1 + sustained)
@@ -85,6 +87,7 @@ def measure(model: DelayModel, backend: CpuBackend, num_steps: int, sustained: i
         "ratio": round(ms / bound_ms, 3),
         "min_ms": round(min(steps), 2),
         "max_ms": round(max(steps), 2),
+        "min_bound_ms": round(min(bounds), 2),
         "prefill_ms": round(prefill_ms, 1),
         "weight_mb": round(step_bytes(model) / 1e6, 1),
     }
