@@ -12,6 +12,8 @@ from mosstalk.parity.report import Report
 _CHECKS = {
     "all": "all",
     "kv-cache": "kv_cache",
+    "codec": "codec",
+    "streams": "streams",
     "storage": "storage",
 }
 _STATUS = "Exit status: 0 passed, 1 failed, 2 wrong usage."

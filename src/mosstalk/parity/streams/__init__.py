@@ -1,0 +1,1 @@
+"""Whether requests that take turns get what each of them gets alone."""
