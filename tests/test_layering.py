@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("compute",),),
     (("nn",),),
     (("codec",), ("models",)),
-    (("engine", "voices", "stream"),),
+    (("design", "engine", "voices", "stream"),),
     (("cli",), ("server",), ("batch",)),
     (("parity",),),
 )
@@ -26,7 +26,7 @@ PLACES = {
     part: (depth, group) for depth, layer in enumerate(LAYERS) for group in layer for part in group
 }
 ROOT = ("__init__", "__main__")  # the public names, and `python -m mosstalk`
-REGISTRIES = ("mosstalk.models.registry", "mosstalk.models.speech_model")
+REGISTRIES = tuple(f"mosstalk.models.{name}" for name in ("identity", "registry", "speech_model"))
 CODECS = ("mosstalk.codec.registry", "mosstalk.codec.codec")
 PARITY_COMMAND = ("cli", "parity")  # the only way into parity
 # Loaded by what needs them. soundfile, which reads and writes every clip, is not among them.

@@ -12,6 +12,7 @@ _NAMES = [
     "AudioChunk",
     "AudioClip",
     "AudioError",
+    "Candidate",
     "CheckpointError",
     "DeviceError",
     "DownloadError",
@@ -24,6 +25,7 @@ _NAMES = [
     "Summary",
     "UsageError",
     "Voice",
+    "VoiceOrigin",
     "load",
 ]
 _ERRORS = {
@@ -114,6 +116,9 @@ def test_options_are_the_settings() -> None:
         "max_tokens",
         "num_codebooks",
         "mode",
+        "instruction",
+        "language",
+        "force_audio_start",
     ]
     assert list(SpeechSettings.__annotations__) == names
 
@@ -134,6 +139,7 @@ def test_results_have_their_fields() -> None:
         "ttfa_ms",
         "device",
         "weight_type",
+        "retries",
         "warnings",
     ]
     for name in ("samples", "sample_rate", "summary", "write"):

@@ -65,7 +65,7 @@ CONFIG: dict[str, object] = {
 }
 
 
-def _stage(input_dimension: int, output_dimension: int) -> dict[str, object]:
+def stage(input_dimension: int, output_dimension: int) -> dict[str, object]:
     return {
         "module_type": "Transformer",
         "input_dimension": input_dimension,
@@ -89,8 +89,8 @@ CODEC_CONFIG: dict[str, object] = {
     "downsample_rate": FRAME_LEN,
     "number_channels": CHANNELS,
     "enable_channel_interleave": True,
-    "encoder_kwargs": [_patch(160), _stage(160, 24), _patch(16), _stage(384, 32)],
-    "decoder_kwargs": [_stage(32, 384), _patch(16), _stage(24, 160), _patch(160)],
+    "encoder_kwargs": [_patch(160), stage(160, 24), _patch(16), stage(384, 32)],
+    "decoder_kwargs": [stage(32, 384), _patch(16), stage(24, 160), _patch(160)],
     "quantizer_type": "rlfq",
     "quantizer_kwargs": {
         "quantizer_type": "rlfq",
@@ -107,28 +107,31 @@ CODEC_CONFIG: dict[str, object] = {
 def write_tiny_model(folder: Path, *, talks: bool = True, needs_voice: bool = True) -> Path:
     """A model's directory with its codec; `talks` until max_frames, or else never begins."""
     config = {**CONFIG, "needs_voice": needs_voice}
-    tensors = _random(expected_tensors(parse_config(config)), seed=1)
+    tensors = random_tensors(expected_tensors(parse_config(config)), seed=1)
     _make_decided(tensors, talks)
-    codec = _random(codec_tensors(parse_codec_config(CODEC_CONFIG)), seed=2)
+    codec = random_tensors(codec_tensors(parse_codec_config(CODEC_CONFIG)), seed=2)
     codec["decoder.2.output_proj.weight"] *= np.float32(0.1)  # near the range of audio
-    _write(folder, config, tensors, CODEC_CONFIG, codec)
+    write_checkpoint(folder, config, tensors, CODEC_CONFIG, codec, TOKENIZER.read_bytes())
     return folder
 
 
 def write_other_codec(folder: Path) -> Path:
     """A codec of the same form with other weights."""
-    codec = _random(codec_tensors(parse_codec_config(CODEC_CONFIG)), seed=3)
-    _write(folder, {}, {}, CODEC_CONFIG, codec)
+    codec = random_tensors(codec_tensors(parse_codec_config(CODEC_CONFIG)), seed=3)
+    write_checkpoint(folder, {}, {}, CODEC_CONFIG, codec)
     return folder
 
 
-def _write(
+def write_checkpoint(
     folder: Path,
     config: Mapping[str, object],
     tensors: Mapping[str, NDArray[np.float32]],
     codec_config: Mapping[str, object],
     codec: Mapping[str, NDArray[np.float32]],
+    tokenizer_model: bytes | None = None,
+    tokenizer_json: bytes | None = None,
 ) -> None:
+    """A model's directory as published, or a codec's where `config` is empty."""
     checkpoint = Checkpoint(
         path=folder,
         kind="directory",
@@ -136,8 +139,9 @@ def _write(
         tensors=_stored(tensors),
         codec_config=codec_config,
         codec_tensors=_stored(codec),
-        tokenizer_model=TOKENIZER.read_bytes() if config else None,
+        tokenizer_model=tokenizer_model,
         identity="",
+        tokenizer_json=tokenizer_json,
     )
     write_safetensors(checkpoint, folder, StorageType.NATIVE)
 
@@ -146,7 +150,7 @@ def _stored(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, StoredTenso
     return {name: from_float32(name, data, StorageType.F32) for name, data in tensors.items()}
 
 
-def _random(expected: Iterable[Expected], seed: int) -> dict[str, NDArray[np.float32]]:
+def random_tensors(expected: Iterable[Expected], seed: int) -> dict[str, NDArray[np.float32]]:
     generator = np.random.default_rng(seed)
     tensors = {}
     for item in expected:

@@ -8,6 +8,7 @@ for chunk in speaker.stream("A long text ..."):
 """
 
 from mosstalk.audio.clip import AudioClip
+from mosstalk.design import Candidate
 from mosstalk.engine import Speaker, Speech, load
 from mosstalk.errors import (
     AudioError,
@@ -19,13 +20,14 @@ from mosstalk.errors import (
     UsageError,
 )
 from mosstalk.stream import SpeechStream
-from mosstalk.types import AudioChunk, SpeechOptions, Summary, Voice
+from mosstalk.types import AudioChunk, SpeechOptions, Summary, Voice, VoiceOrigin
 
 __version__ = "0.1.0"
 __all__ = [
     "AudioChunk",
     "AudioClip",
     "AudioError",
+    "Candidate",
     "CheckpointError",
     "DeviceError",
     "DownloadError",
@@ -38,5 +40,6 @@ __all__ = [
     "Summary",
     "UsageError",
     "Voice",
+    "VoiceOrigin",
     "load",
 ]

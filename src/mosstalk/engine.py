@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.audio.clip import AudioClip
+from mosstalk.audio.loudness import normalise_loudness
 from mosstalk.audio.read import read_clip, read_file
 from mosstalk.audio.reference import prepare_reference
 from mosstalk.checkpoint.checkpoint import open_checkpoint
@@ -21,13 +22,18 @@ from mosstalk.codec.codec import Codec
 from mosstalk.codec.registry import load_codec
 from mosstalk.compute.backend import Backend, open_backend
 from mosstalk.compute.self_test.trust import trusted
+from mosstalk.design import Candidate
 from mosstalk.errors import CheckpointError, UsageError
+from mosstalk.models.identity import language_model_identity
 from mosstalk.models.registry import family_for
 from mosstalk.models.speech_model import SpeechModel, Utterance
 from mosstalk.stream import Progress, SpeechStream
 from mosstalk.text.split import TextChunk, split_text
-from mosstalk.types import AudioChunk, SpeechOptions, SpeechSettings, Summary, Voice
+from mosstalk.types import AudioChunk, SpeechOptions, SpeechSettings, Summary, Voice, VoiceOrigin
 from mosstalk.voices import NO_VOICE, VoiceStore
+
+# A voice, its name, or one for each speaker of a dialogue.
+VoiceChoice = str | Voice | Sequence[str | Voice] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +93,9 @@ def load(
     checkpoint = open_checkpoint(path, Path(codec) if codec else known_codec)
     family = family_for(checkpoint.config)
     backend, warnings = trusted(backend, threads, strict=strict)
-    speech_codec = load_codec(checkpoint, backend)
     speech_model = family.load(checkpoint, backend, storage)
+    decode_only = not speech_model.max_voices
+    speech_codec = load_codec(checkpoint, backend, decode_only=decode_only)
     if (
         speech_model.codec_sample_rate != speech_codec.sample_rate
         or speech_model.num_codebooks > speech_codec.num_codebooks
@@ -99,8 +106,24 @@ def load(
             f"{speech_codec.num_codebooks} at {speech_codec.sample_rate} Hz; name its own codec"
         )
     return Speaker(
-        speech_model, speech_codec, backend, storage, checkpoint.identity, warnings=warnings
+        speech_model,
+        speech_codec,
+        backend,
+        storage,
+        codec_identity=checkpoint.identity,
+        model_identity=language_model_identity(checkpoint),
+        warnings=warnings,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What stays the same for all parts of a text."""
+
+    voices: tuple[Voice, ...]
+    options: SpeechOptions
+    max_frames: int
+    seed: int
 
 
 class Speaker:
@@ -112,8 +135,9 @@ class Speaker:
         codec: Codec,
         backend: Backend,
         storage: StorageType,
-        codec_identity: str,
         *,
+        codec_identity: str,
+        model_identity: str,
         warnings: tuple[str, ...] = (),
     ) -> None:
         self.model = model
@@ -123,6 +147,7 @@ class Speaker:
         self._backend = backend
         self._storage = storage
         self.codec_identity = codec_identity  # what a voice must have been made with
+        self.model_identity = model_identity
         self._lock = Lock()  # programs work in buffers of their own: one call at a time
 
     @property
@@ -135,7 +160,7 @@ class Speaker:
         return self.codec.num_channels
 
     def say(
-        self, text: str, voice: str | Voice | None = None, **options: Unpack[SpeechSettings]
+        self, text: str, voice: VoiceChoice = None, **options: Unpack[SpeechSettings]
     ) -> Speech:
         """Speak a whole text: `stream`, collected. Same arguments, same samples."""
         silence = np.zeros((self.num_channels, 0), np.float32)
@@ -144,13 +169,14 @@ class Speaker:
         return Speech(AudioClip(np.concatenate(pieces, axis=1), self.sample_rate), stream.summary)
 
     def stream(
-        self, text: str, voice: str | Voice | None = None, **options: Unpack[SpeechSettings]
+        self, text: str, voice: VoiceChoice = None, **options: Unpack[SpeechSettings]
     ) -> SpeechStream:
         """Speak a text piece by piece, the first after one frame.
 
         Args:
             text: what to say; long texts are divided.
-            voice: a saved voice or its name; "none" for a model that clones to go without.
+            voice: a saved voice or its name, or one for each speaker of a dialogue; "none" for a
+                model that clones to go without.
             options: see SpeechOptions.
 
         Raises:
@@ -160,12 +186,19 @@ class Speaker:
         self.model.check(settings)
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         progress = Progress()
-        chosen = self._voice(voice)
+        voices = self._voices(voice)
         clean, warnings = self.model.clean(text)
         progress.warnings += [*self.warnings, *warnings]
-        whole = settings.mode == "continuation"  # its prompt holds the recording: one chunk
-        parts = split_text(clean, 0 if whole else settings.max_tokens, self.model.count_tokens)
-        chunks = self._speak(parts, chosen, settings, seed, progress)
+        max_tokens = settings.max_tokens
+        if max_tokens is None:
+            max_tokens = self.model.default_max_tokens
+        if settings.mode == "continuation":  # its prompt holds the recording: one chunk
+            max_tokens = 0
+        parts = split_text(clean, max_tokens, self.model.count_tokens)
+        request = _Request(
+            voices, settings, settings.max_frames or self.model.default_max_frames, seed
+        )
+        chunks = self._speak(parts, request, progress)
 
         def summarise(progress: Progress, work_seconds: float) -> Summary:
             first = progress.first_audio
@@ -178,6 +211,7 @@ class Speaker:
                 ttfa_ms=0.0 if first is None else 1000 * (first - progress.started),
                 device=self._backend.name,
                 weight_type=str(self._storage),
+                retries=progress.retries,
                 warnings=tuple(progress.warnings),
             )
 
@@ -189,17 +223,39 @@ class Speaker:
         """A voice from a recording (WAV, FLAC, OGG or MP3), and warnings about the recording.
 
         It is not saved: `speaker.voices.save` does that. Raises AudioError for a recording that
-        cannot be read, is silent or shorter than a frame.
+        cannot be read, is silent or shorter than a frame, UsageError for a model without voices.
         """
         content = read_file(source, name=str(source))  # once: it may be a pipe
         clip = read_clip(content, name=str(source))
-        codec = self.codec
-        prepared = prepare_reference(clip, codec.sample_rate, codec.num_channels, codec.frame_len)
-        with self._lock:
-            codes = codec.encode(prepared.samples)
+        codes, warnings = self._encode(clip)
         digest = hashlib.sha256(content).hexdigest()
-        made = Voice(name, codes, codec.sample_rate, digest, self.codec_identity, transcript)
-        return made, prepared.warnings
+        return self._voice_of(name, codes, digest, transcript), warnings
+
+    def adopt(self, name: str, candidate: Candidate) -> tuple[Voice, tuple[str, ...]]:
+        """A voice from a designed one, and warnings; see make_voice.
+
+        The candidate comes from another model: this one clones what that one has designed.
+        """
+        codes, warnings = self._encode(candidate.audio)
+        digest = hashlib.sha256(candidate.audio.samples.tobytes()).hexdigest()
+        voice = self._voice_of(name, codes, digest, candidate.text)
+        return replace(voice, origin=candidate.origin), warnings
+
+    def design(
+        self, description: str, text: str, count: int = 4, **options: Unpack[SpeechSettings]
+    ) -> Iterator[Candidate]:
+        """Voices for a description, each speaking `text`: one for each seed from the given one on.
+
+        `text` is spoken whole. Raises UsageError for a model that follows no instruction.
+        """
+        first = options.get("seed")
+        first = secrets.randbits(32) if first is None else first
+        for seed in range(first, first + count):
+            options |= {"instruction": description, "seed": seed, "max_tokens": 0}
+            speech = self.say(text, **options)
+            origin = VoiceOrigin(description, seed, self.model_identity, self.codec_identity)
+            summary = speech.summary
+            yield Candidate(speech.audio, text, origin, summary.stop_reason, summary.retries)
 
     def hear(self, voice: str | Voice) -> AudioClip:
         """A voice's recording as this model hears it: its codes, decoded.
@@ -212,30 +268,29 @@ class Speaker:
         return AudioClip(samples, self.sample_rate)
 
     def _speak(
-        self,
-        parts: list[TextChunk],
-        voice: Voice | None,
-        settings: SpeechOptions,
-        seed: int,
-        progress: Progress,
+        self, parts: list[TextChunk], request: _Request, progress: Progress
     ) -> Generator[AudioChunk, None, None]:
         """The step loop: for each part of the text prefill, then frames, then its pause."""
+        max_frames = request.max_frames
         reached_cap = False
         for index, part in enumerate(parts):
             with self._lock:
-                utterance = self.model.start(part.text, voice, settings, seed, index)
-                decode = self.codec.start(len(utterance.lead_in) + settings.max_frames)
+                utterance = self.model.start(
+                    part.text, index, request.voices, request.options, request.seed, max_frames
+                )
+                decode = self.codec.start(len(utterance.lead_in) + max_frames)
                 if len(utterance.lead_in):
                     decode(utterance.lead_in)  # the codec hears it, the user does not
             made = progress.frames
-            for codes in self._frames(utterance, settings.max_frames, progress):
+            for codes in self._frames(utterance, max_frames, progress):
                 with self._lock:
                     samples = decode(codes)
                 yield AudioChunk(samples, self.sample_rate, index)
-            if progress.frames - made == settings.max_frames:
+            progress.retries += utterance.retries
+            if progress.frames - made == max_frames:
                 reached_cap = True
                 progress.warnings.append(
-                    f"part {index + 1} of the text was cut at {settings.max_frames} frames; "
+                    f"part {index + 1} of the text was cut at {max_frames} frames; "
                     "raise --max-frames, or try another seed"
                 )
             if part.pause_seconds:
@@ -264,18 +319,49 @@ class Speaker:
         if pending:
             yield np.stack(pending)
 
-    def _voice(self, voice: str | Voice | None) -> Voice | None:
-        if voice is None and self.model.needs_voice:
+    def _voices(self, choice: VoiceChoice) -> tuple[Voice, ...]:
+        """The voices chosen, their transcripts cleaned as the text is."""
+        if choice is None and self.model.needs_voice:
             raise UsageError(
                 "this model clones a voice and is near silent without one; give --voice NAME or "
                 f"--voice-ref CLIP, or ask for it with --voice {NO_VOICE}"
             )
-        if voice is None or voice == NO_VOICE:
-            return None
-        chosen = self._checked(self.voices.load(voice) if isinstance(voice, str) else voice)
-        if chosen.transcript:  # it goes into the prompt, as the text does
-            chosen = replace(chosen, transcript=self.model.clean(chosen.transcript)[0])
-        return chosen
+        if choice is None or choice == NO_VOICE:
+            return ()
+        chosen = [choice] if isinstance(choice, str | Voice) else list(choice)
+        if len(chosen) > self.model.max_voices:
+            raise UsageError(self._too_many_voices(len(chosen)))
+        voices = [self._checked(self.voices.load(v) if isinstance(v, str) else v) for v in chosen]
+        return tuple(
+            replace(voice, transcript=self.model.clean(voice.transcript)[0])
+            if voice.transcript
+            else voice
+            for voice in voices
+        )
+
+    def _too_many_voices(self, count: int) -> str:
+        if not self.model.max_voices:
+            return (
+                "this model makes a voice from its description and takes none; give --instruction "
+                "instead"
+            )
+        return f"{count} voices were given, but this model takes {self.model.max_voices} at most"
+
+    def _encode(self, clip: AudioClip) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        codec = self.codec
+        prepared = prepare_reference(clip, codec.sample_rate, codec.num_channels, codec.frame_len)
+        samples = prepared.samples
+        if self.model.levels_references:
+            samples = normalise_loudness(samples)
+        with self._lock:
+            codes = codec.encode(samples)[:, : self.model.num_codebooks]
+        return codes, prepared.warnings
+
+    def _voice_of(
+        self, name: str, codes: NDArray[np.int32], source_hash: str, transcript: str | None
+    ) -> Voice:
+        rate = self.codec.sample_rate
+        return Voice(name, codes, rate, source_hash, self.codec_identity, transcript)
 
     def _checked(self, voice: Voice) -> Voice:
         if voice.codec_identity != self.codec_identity:

@@ -12,6 +12,9 @@ from mosstalk.types import AudioChunk, StopReason, Summary
 # (spec nano.md 6): little lead asks for small pieces soon, much lead allows large ones.
 _BUDGETS = ((0.20, 1), (0.55, 2), (1.10, 4))
 _LARGEST_BUDGET = 8
+# So far behind, playing has stopped long ago and what counts is when all is done: a codec takes
+# less time for frames that are decoded together.
+_LATE_SECONDS = -2.0
 
 
 @dataclass(slots=True)
@@ -21,6 +24,7 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
     first_audio: float | None = None  # monotonic seconds
     frames: int = 0
+    retries: int = 0
     seconds: float = 0.0  # of audio handed out
     stop_reason: StopReason = "cancelled"
     warnings: list[str] = field(default_factory=list)
@@ -30,6 +34,8 @@ class Progress:
         if self.first_audio is None:
             return 1
         lead_seconds = self.seconds - (time.monotonic() - self.first_audio)
+        if lead_seconds < _LATE_SECONDS:
+            return _LARGEST_BUDGET
         fitting = (frames for limit, frames in _BUDGETS if lead_seconds < limit)
         return next(fitting, _LARGEST_BUDGET)
 

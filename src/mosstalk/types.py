@@ -18,6 +18,22 @@ VoiceMode = Literal["clone", "continuation"]
 
 
 @dataclass(frozen=True, slots=True)
+class VoiceOrigin:
+    """How a designed voice came about.
+
+    Attributes:
+        instruction: the description it was made from.
+        seed: of the run that made its recording.
+        model_identity, codec_identity: of the model that spoke it, as 16 hex digits each.
+    """
+
+    instruction: str
+    seed: int
+    model_identity: str
+    codec_identity: str
+
+
+@dataclass(frozen=True, slots=True)
 class Voice:
     """A speaker's voice as codes of a short recording.
 
@@ -28,6 +44,7 @@ class Voice:
         source_hash: SHA-256 of the recording's file, "" if not known.
         codec_identity: which codec the codes belong to.
         transcript: the words of the recording, if known.
+        origin: of a voice that was designed; None for a recording of another kind.
     """
 
     name: str
@@ -36,6 +53,7 @@ class Voice:
     source_hash: str
     codec_identity: str
     transcript: str | None = None
+    origin: VoiceOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +68,9 @@ class SpeechOptions:
         max_tokens: longest chunk of a text, in tokens; 0: the text is not divided.
         num_codebooks: how many of the codebooks to generate.
         mode: what a voice is used for.
+        instruction: how it is spoken, in words; of models that follow one.
+        language: of the text, as a code or an English name; of models that are told.
+        force_audio_start: leave a model that may begin with text no choice but speech.
 
     Raises:
         UsageError: a value is outside its range.
@@ -60,15 +81,18 @@ class SpeechOptions:
     top_k: int | None = None
     top_p: float | None = None
     repetition_penalty: float | None = None
-    max_frames: int = 375
-    max_tokens: int = 75
+    max_frames: int | None = None
+    max_tokens: int | None = None
     num_codebooks: int | None = None
     mode: VoiceMode = "clone"
+    instruction: str | None = None
+    language: str | None = None
+    force_audio_start: bool = False
 
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UsageError(f"the seed is {self.seed}, but must be from 0 to 2^63 - 1")
-        if self.max_frames < 1:
+        if self.max_frames is not None and self.max_frames < 1:
             raise UsageError(f"max-frames is {self.max_frames}, but must be at least 1")
         if self.num_codebooks is not None and self.num_codebooks < 1:
             raise UsageError(f"codebooks is {self.num_codebooks}, but must be at least 1")
@@ -84,10 +108,13 @@ class SpeechSettings(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     repetition_penalty: float | None
-    max_frames: int
-    max_tokens: int
+    max_frames: int | None
+    max_tokens: int | None
     num_codebooks: int | None
     mode: VoiceMode
+    instruction: str | None
+    language: str | None
+    force_audio_start: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +146,7 @@ class Summary:
         rtf: seconds of work for each second of audio.
         ttfa_ms: from the request to the first audio.
         device, weight_type: where and with what it was computed.
+        retries: runs that began with text instead of speech and were begun again.
         warnings: what the user should know.
     """
 
@@ -130,6 +158,7 @@ class Summary:
     ttfa_ms: float
     device: str
     weight_type: str
+    retries: int
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:

@@ -1,12 +1,15 @@
 """Voices on disk: one small safetensors file each, in a folder of the user's.
 
 A file holds `codes` (int16 [frames, codebooks]) and, as metadata, the format's version, the
-codec's sample rate and identity, the hash of the recording and its transcript if given.
+codec's sample rate and identity, the hash of the recording, and, where known, its transcript and
+(as JSON) its origin.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from safetensors.numpy import save
 
 from mosstalk.audio.target import TargetFile, write_failure
 from mosstalk.errors import CheckpointError, OutputError, UsageError
-from mosstalk.types import Voice
+from mosstalk.types import Voice, VoiceOrigin
 
 _FORMAT = "mosstalk-voice-1"
 _SUFFIX = ".voice.safetensors"
@@ -60,14 +63,19 @@ class VoiceStore:
             "add one with `mosstalk voices add NAME CLIP`"
         )
 
-    def save(self, voice: Voice, *, replace: bool = False) -> Path:
-        """Write a voice; raises UsageError if the name is taken, unless `replace`."""
-        _check_name(voice.name)
-        path = self.folder / f"{voice.name}{_SUFFIX}"
+    def check_free(self, name: str, *, replace: bool = False) -> Path:
+        """Where a voice of this name goes; raises UsageError if it is taken, unless `replace`."""
+        _check_name(name)
+        path = self.folder / f"{name}{_SUFFIX}"
         if path.exists() and not replace:
             raise UsageError(
-                f"there is a voice {voice.name!r} already; remove it first, or give --replace"
+                f"there is a voice {name!r} already; remove it first, or give --replace"
             )
+        return path
+
+    def save(self, voice: Voice, *, replace: bool = False) -> Path:
+        """Write a voice; raises UsageError if the name is taken, unless `replace`."""
+        path = self.check_free(voice.name, replace=replace)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             target = TargetFile(path)
@@ -110,7 +118,8 @@ def read_voice(path: Path, name: str) -> Voice:
                 raise CheckpointError(f"{path} is not a voice file of this version; add it again")
             codes = file.get_tensor("codes")
         sample_rate = int(about["sample_rate"])
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        origin = VoiceOrigin(**json.loads(about["origin"])) if "origin" in about else None
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} is not a readable voice file; add it again") from error
     if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu" or codes.min() < 0:
         raise CheckpointError(f"{path} holds no usable codes; add it again")
@@ -121,6 +130,7 @@ def read_voice(path: Path, name: str) -> Voice:
         source_hash=about.get("source_hash", ""),
         codec_identity=about.get("codec_identity", ""),
         transcript=about.get("transcript"),
+        origin=origin,
     )
 
 
@@ -133,6 +143,8 @@ def _pack(voice: Voice) -> bytes:
     }
     if voice.transcript:
         about["transcript"] = voice.transcript
+    if voice.origin:
+        about["origin"] = json.dumps(asdict(voice.origin))
     return save({"codes": voice.codes.astype(np.int16)}, about)
 
 

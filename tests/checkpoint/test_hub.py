@@ -82,7 +82,7 @@ def test_missing_paths_and_unknown_names(tmp_path: Path) -> None:
         resolve_model("x.gguf")
     with pytest.raises(CheckpointError, match="does not exist; give a model directory"):
         resolve_model(str(tmp_path / "x"))
-    with pytest.raises(UsageError, match="unknown model 'nono'; choose sprout, nano, a model dir"):
+    with pytest.raises(UsageError, match="unknown model 'nono'; choose sprout, nano, voicegen, a"):
         resolve_model("nono")
 
 

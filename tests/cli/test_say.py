@@ -19,6 +19,7 @@ JSON_KEYS = [
     "ttfa_ms",
     "device",
     "weight_type",
+    "retries",
     "warnings",
 ]
 

@@ -31,6 +31,7 @@ def test_add(command: Command, talker: Path, clip: Path, tmp_path: Path) -> None
         "codec_identity": about["codec_identity"],
         "source_hash": about["source_hash"],
         "transcript": None,
+        "origin": None,
         "path": str(path),
         "warnings": [],
     }

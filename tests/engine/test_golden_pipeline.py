@@ -97,10 +97,10 @@ def test_ids(
     run: Run, nano: Speaker, reference_voice: Voice, golden: dict[str, NDArray[Any]]
 ) -> None:
     options = SpeechOptions(**settings_of(run))
-    voice = replace(reference_voice, transcript=run.transcript) if run.with_voice else None
+    voices = [replace(reference_voice, transcript=run.transcript)] if run.with_voice else []
     frames = []
     for index, part in enumerate(split_text(run.text, run.max_tokens, nano.model.count_tokens)):
-        utterance = nano.model.start(part.text, voice, options, 0, index)
+        utterance = nano.model.start(part.text, index, voices, options, 0, _MAX_FRAMES)
         for _ in range(_MAX_FRAMES):
             codes = utterance.next_frame()
             if codes is None:

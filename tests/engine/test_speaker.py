@@ -109,6 +109,7 @@ def test_summary(speaker: Speaker, voice: Voice) -> None:
         "ttfa_ms",
         "device",
         "weight_type",
+        "retries",
         "warnings",
     }
 

@@ -33,6 +33,10 @@ HUB_MODELS = {
             "OpenMOSS-Team/MOSS-Audio-Tokenizer-Nano", "6aa02b01e445cc585582cf0ba480bc3ea6c8dd68"
         ),
     ),
+    "voicegen": HubModel(
+        HubRepo("OpenMOSS-Team/MOSS-VoiceGenerator", "97521ec2b6f3ec5026ac1f5751f8fc302d82c2d4"),
+        HubRepo("OpenMOSS-Team/MOSS-Audio-Tokenizer", "3cd226ba2947efa357ef453bcad111b6eafba782"),
+    ),
 }
 
 # Data only: the Python files in those repositories are not needed.
@@ -42,6 +46,7 @@ _NEEDED_FILES = [
     "*.safetensors.index.json",
     "pytorch_model*.bin",
     "pytorch_model.bin.index.json",
+    "tokenizer.json",
     "tokenizer.model",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -51,8 +56,8 @@ _NEEDED_FILES = [
 def resolve_model(name: str) -> tuple[Path, Path | None]:
     """Where a model lies on this machine: its path, and its codec's if that is elsewhere.
 
-    `name` is `sprout`, a model that was pulled (`nano`), or the path of a directory or a .gguf
-    file; a folder that is called like a model is given as `./nano`. Nothing is downloaded.
+    `name` is `sprout`, a model that was pulled (`nano`, `voicegen`), or the path of a directory or
+    a .gguf file; a folder that is called like a model is given as `./nano`. Nothing is downloaded.
     Raises CheckpointError for a model that is not there, UsageError for an unknown name.
     """
     if name == BUILT_IN:

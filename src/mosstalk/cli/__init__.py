@@ -18,6 +18,7 @@ from mosstalk.errors import MosstalkError, OutputError, UsageError
 # Each is a module of this package with `add_arguments(parser)` and `run(args) -> exit status`.
 _COMMANDS = {
     "say": "speak a text into a file, a pipe or the loudspeaker",
+    "design": "make voices from a description, to choose from",
     "voices": "add, list, show, play and remove voices",
     "convert": "write a model in another format or weight type",
     "inspect": "show what a model file is and what it holds",

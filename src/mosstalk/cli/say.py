@@ -13,10 +13,10 @@ from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.cli.progress import ProgressLine, tell, warn
 from mosstalk.compute.backend import BACKENDS
-from mosstalk.engine import Speaker, load
+from mosstalk.engine import Speaker, VoiceChoice, load
 from mosstalk.errors import OutputError, UsageError
 from mosstalk.stream import SpeechStream
-from mosstalk.types import SpeechOptions, SpeechSettings, Voice
+from mosstalk.types import SpeechOptions, SpeechSettings
 from mosstalk.voices import NO_VOICE
 
 _DEFAULT_OUT = "mosstalk.wav"
@@ -78,7 +78,9 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
 def _add_voice_arguments(group: argparse._ArgumentGroup) -> None:
     voice = group.add_mutually_exclusive_group()
     voice.add_argument(
-        "--voice", metavar="NAME", help=f"a saved voice; {NO_VOICE} to go without one"
+        "--voice",
+        metavar="NAME[,NAME ...]",
+        help=f"a saved voice, one for each speaker of a dialogue; {NO_VOICE} to go without one",
     )
     voice.add_argument("--voice-ref", metavar="CLIP", help="recording of a voice, for this run")
     group.add_argument(
@@ -93,7 +95,6 @@ def _add_voice_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_speech_arguments(group: argparse._ArgumentGroup) -> None:
-    defaults = SpeechOptions()
     group.add_argument("--seed", type=int, metavar="N", help="default: another one each time")
     group.add_argument("--temperature", type=float, metavar="X", help="0: the likeliest always")
     group.add_argument("--top-k", type=int, metavar="N", help="0: no limit")
@@ -102,19 +103,25 @@ def _add_speech_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--max-frames",
         type=int,
-        default=defaults.max_frames,
         metavar="N",
-        help=f"cap on each part of the text (default: {defaults.max_frames})",
+        help="cap on each part of the text (default: the model's own)",
     )
     group.add_argument(
         "--max-tokens",
         type=int,
-        default=defaults.max_tokens,
         metavar="N",
-        help="longest part that a text is divided into; 0: not divided "
-        f"(default: {defaults.max_tokens})",
+        help="longest part that a text is divided into; 0: not divided (default: the model's own)",
     )
     group.add_argument("--codebooks", type=int, metavar="N", help="use the first N (default: all)")
+    group.add_argument(
+        "--instruction", metavar="TEXT", help="how to speak, for models that follow a description"
+    )
+    group.add_argument("--language", metavar="L", help="code or English name, for such models")
+    group.add_argument(
+        "--force-audio-start",
+        action="store_true",
+        help="leave such a model no choice but to start with speech",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -184,16 +191,17 @@ def _read_text(args: argparse.Namespace) -> str:
 
 def _choose_voice(
     speaker: Speaker, args: argparse.Namespace
-) -> tuple[str | Voice | None, tuple[str, ...]]:
-    """The voice asked for, and what is to be said about its recording."""
+) -> tuple[VoiceChoice, tuple[str, ...]]:
+    """The voices asked for, and what is to be said about a recording."""
     transcript: str | None = args.voice_transcript
     if args.voice_ref is not None:
         return speaker.make_voice("voice-ref", args.voice_ref, transcript)
+    names = None if args.voice is None else args.voice.split(",")
     if transcript is None:
-        return args.voice, ()
-    if args.voice in (None, NO_VOICE):
-        raise UsageError("--voice-transcript belongs to a voice; give --voice or --voice-ref")
-    return replace(speaker.voices.load(args.voice), transcript=transcript), ()
+        return (names[0] if names and len(names) == 1 else names), ()
+    if names is None or len(names) != 1 or names == [NO_VOICE]:
+        raise UsageError("--voice-transcript belongs to a voice; give one --voice, or --voice-ref")
+    return replace(speaker.voices.load(names[0]), transcript=transcript), ()
 
 
 def _settings(args: argparse.Namespace) -> SpeechSettings:
@@ -207,6 +215,9 @@ def _settings(args: argparse.Namespace) -> SpeechSettings:
         "max_tokens": args.max_tokens,
         "num_codebooks": args.codebooks,
         "mode": args.mode,
+        "instruction": args.instruction,
+        "language": args.language,
+        "force_audio_start": args.force_audio_start,
     }
 
 
@@ -219,10 +230,12 @@ def _deliver(stream: SpeechStream, speaker: Speaker, out: str | None, *, play: b
             for writer in writers:
                 writer.write(chunk.samples)
             progress.show(stream)
-        if stream.summary.stop_reason == "no_audio":
+        summary = stream.summary
+        if summary.stop_reason == "no_audio":
+            again = f" (begun again {summary.retries} times)" if summary.retries else ""
             raise OutputError(
-                "the model stopped before its first frame, so there is no audio; "
-                f"try other words or another seed than {stream.summary.seed}"
+                f"the model stopped before its first frame{again}, so there is no audio; "
+                f"try other words or another seed than {summary.seed}"
             )
 
 

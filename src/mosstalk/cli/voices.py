@@ -2,10 +2,13 @@
 
 import argparse
 import json
+from dataclasses import asdict
+from pathlib import Path
 
 from mosstalk.audio.play import open_player
 from mosstalk.checkpoint.hub import BUILT_IN
 from mosstalk.cli.progress import warn
+from mosstalk.design import read_candidate
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.types import Voice
@@ -17,7 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", required=True)
     add = actions.add_parser("add", help="make a voice of a recording and save it")
     add.add_argument("name", metavar="NAME")
-    add.add_argument("clip", metavar="CLIP", help="WAV, FLAC, OGG or MP3; 5 to 30 s of speech")
+    source = add.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "clip", nargs="?", metavar="CLIP", help="WAV, FLAC, OGG or MP3; 5 to 30 s of speech"
+    )
+    source.add_argument(
+        "--from",
+        dest="candidate",
+        type=Path,
+        metavar="DIR/N.wav",
+        help="a voice that `mosstalk design` wrote, with what it knows about it",
+    )
     add.add_argument("--transcript", metavar="TEXT", help="the words of the recording")
     add.add_argument("--replace", action="store_true", help="take the place of a voice so called")
     _add_model(add)
@@ -68,8 +81,14 @@ def _load(args: argparse.Namespace) -> Speaker:
 
 
 def _add(args: argparse.Namespace) -> None:
+    if args.candidate is not None and args.transcript is not None:
+        raise UsageError("a designed voice has its transcript; leave --transcript out")
+    candidate = None if args.candidate is None else read_candidate(args.candidate)
     speaker = _load(args)
-    voice, warnings = speaker.make_voice(args.name, args.clip, args.transcript)
+    if candidate is None:
+        voice, warnings = speaker.make_voice(args.name, args.clip, args.transcript)
+    else:
+        voice, warnings = speaker.adopt(args.name, candidate)
     path = speaker.voices.save(voice, replace=args.replace)
     for warning in warnings:
         warn(warning)
@@ -77,7 +96,8 @@ def _add(args: argparse.Namespace) -> None:
         told = [*speaker.warnings, *warnings]
         print(json.dumps({**_about(voice), "path": str(path), "warnings": told}))
     else:
-        print(f"{voice.name}: {len(voice.codes)} frames of {args.clip}, saved as {path}")
+        source = args.clip or args.candidate
+        print(f"{voice.name}: {len(voice.codes)} frames of {source}, saved as {path}")
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -138,4 +158,5 @@ def _about(voice: Voice) -> dict[str, object]:
         "codec_identity": voice.codec_identity,
         "source_hash": voice.source_hash,
         "transcript": voice.transcript,
+        "origin": None if voice.origin is None else asdict(voice.origin),
     }

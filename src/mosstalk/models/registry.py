@@ -13,6 +13,7 @@ from mosstalk.models.speech_model import SpeechModel
 
 _FAMILIES = {
     "moss_tts_nano": "mosstalk.models.moss_tts_nano.family",
+    "moss_tts_delay": "mosstalk.models.moss_tts_delay.family",
 }
 
 

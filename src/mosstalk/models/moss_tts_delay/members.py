@@ -11,15 +11,21 @@ _TTS_CODEBOOKS = 32
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A model of the family: `audio_sampling` is of the codes, where a request says nothing."""
+    """A model of the family.
+
+    Attributes:
+        audio_sampling: of the codes, where a request says nothing.
+        max_voices: recordings that a prompt can hold.
+    """
 
     name: str
     audio_sampling: SamplingParams
+    max_voices: int
 
 
-VOICE_GENERATOR = Member("MOSS-VoiceGenerator", SamplingParams(1.5, 50, 0.6, 1.1))
-TTS = Member("MOSS-TTS", SamplingParams(1.7, 25, 0.8, 1.0))
-TTSD = Member("MOSS-TTSD", SamplingParams(1.1, 50, 0.9, 1.1))
+VOICE_GENERATOR = Member("MOSS-VoiceGenerator", SamplingParams(1.5, 50, 0.6, 1.1), max_voices=0)
+TTS = Member("MOSS-TTS", SamplingParams(1.7, 25, 0.8, 1.0), max_voices=1)
+TTSD = Member("MOSS-TTSD", SamplingParams(1.1, 50, 0.9, 1.1), max_voices=5)
 
 
 def member_of(config: DelayConfig) -> Member:

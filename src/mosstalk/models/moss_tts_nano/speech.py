@@ -1,5 +1,6 @@
 """MOSS-TTS-Nano as the engine sees it: text and voice in, frames of codes out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,8 @@ _KEPT_PREFIXES = 4  # voices whose prefilled prompt prefix is kept
 class NanoUtterance:
     """One chunk of text whose prompt is prefilled."""
 
+    retries = 0  # a run that ends before speech is what the model wanted
+
     def __init__(
         self, session: NanoSession, sampling: FrameSampling, lead_in: NDArray[np.int32]
     ) -> None:
@@ -37,6 +40,11 @@ class NanoUtterance:
 
 class NanoSpeech:
     """The language model with its tokeniser, prompts and prefilled prefixes."""
+
+    max_voices = 1
+    levels_references = False
+    default_max_frames = 375  # 30 s; spec nano.md 6
+    default_max_tokens = 75
 
     def __init__(self, model: NanoModel, tokenizer: Tokenizer) -> None:
         self.model = model
@@ -60,20 +68,34 @@ class NanoSpeech:
             raise UsageError(
                 f"codebooks is {options.num_codebooks}, but this model has {self.num_codebooks}"
             )
+        if options.instruction is not None or options.language is not None:
+            raise UsageError(
+                "this model clones a voice and is told no instruction or language; describe a "
+                "voice with `mosstalk design`"
+            )
+        if options.force_audio_start:
+            raise UsageError("this model always starts with speech; leave --force-audio-start out")
         self._sampling(options, seed=0, chunk=0)
 
     def start(
-        self, text: str, voice: Voice | None, options: SpeechOptions, seed: int, chunk: int
+        self,
+        text: str,
+        chunk: int,
+        voices: Sequence[Voice],
+        options: SpeechOptions,
+        seed: int,
+        max_frames: int,
     ) -> NanoUtterance:
         """Prefill the prompt of one chunk; a voice's part of it is computed once and kept.
 
         Raises UsageError for options that this model cannot follow.
         """
         num_codebooks = options.num_codebooks or self.num_codebooks
+        voice = voices[0] if voices else None
         codes = None if voice is None else voice.codes[:, :num_codebooks]
         prompt = self._prompt(text, voice, codes, options)
         prefix = self._prefilled_prefix(prompt, num_codebooks)
-        session = prefix.fork(self._budget(prompt, options))
+        session = prefix.fork(self._budget(prompt, max_frames))
         session.prefill(prompt.rows, reuse_rows=prompt.num_shared)
         continues = codes is not None and options.mode == "continuation"
         lead_in = codes if continues else np.empty((0, num_codebooks), np.int32)
@@ -96,13 +118,13 @@ class NanoSpeech:
             return self.prompts.continuation(text, codes, voice.transcript)
         return self.prompts.plain(text) if codes is None else self.prompts.clone(text, codes)
 
-    def _budget(self, prompt: Prompt, options: SpeechOptions) -> int:
+    def _budget(self, prompt: Prompt, max_frames: int) -> int:
         """Rows that the chunk may take; raises UsageError where the model does not reach."""
-        budget = len(prompt.rows) + options.max_frames
+        budget = len(prompt.rows) + max_frames
         longest = self.model.config.max_position_embeddings
         if budget > longest:
             raise UsageError(
-                f"the prompt's {len(prompt.rows)} rows and {options.max_frames} frames are more "
+                f"the prompt's {len(prompt.rows)} rows and {max_frames} frames are more "
                 f"than the model's {longest} positions; lower --max-frames or shorten the text"
             )
         return budget

@@ -48,7 +48,7 @@ class FullReport:
 
     def summary(self) -> list[tuple[str, ...]]:
         """A row for each report: check, settings, checks run, largest difference, outcome."""
-        rows = [("check", "weights", "checks", "max_abs", "")]
+        rows: list[tuple[str, ...]] = [("check", "weights", "checks", "max_abs", "")]
         for report in self.reports:
             largest = "-" if report.max_abs is None else f"{report.max_abs:.2e}"
             failed = [result.name for result in report.results if not result.passed]

@@ -1,29 +1,29 @@
 """A figure as SVG that stands in an HTML page and needs no script and no font from elsewhere."""
 
 import math
+import sys
+from importlib import import_module
+from types import ModuleType
 from xml.etree import ElementTree
-
-import pygal
-from pygal.style import Style
 
 from mosstalk.parity.figure import Figure, Line
 
 _SIZE = (760, 340)  # of the view box; the page scales it
 _COLORS = ("#1a6fb0", "#c2571a", "#2f8a4c", "#8a4fb0", "#a3304f", "#5b6770", "#0b8793", "#93700b")
 _INK = "#5b6770"  # readable on light and on dark
-_STYLE = Style(
-    background="transparent",
-    plot_background="transparent",
-    foreground=_INK,
-    foreground_strong=_INK,
-    foreground_subtle=_INK,
-    font_family="system-ui, sans-serif",
-    label_font_size=12,
-    major_label_font_size=12,
-    legend_font_size=12,
-    title_font_size=14,
-    colors=_COLORS,
-)
+_LOOKS = {
+    "background": "transparent",
+    "plot_background": "transparent",
+    "foreground": _INK,
+    "foreground_strong": _INK,
+    "foreground_subtle": _INK,
+    "font_family": "system-ui, sans-serif",
+    "label_font_size": 12,
+    "major_label_font_size": 12,
+    "legend_font_size": 12,
+    "title_font_size": 14,
+    "colors": _COLORS,
+}
 _ZERO_BELOW = 2  # decades under the least value: where zero is drawn
 
 
@@ -32,9 +32,10 @@ def as_svg(figure: Figure) -> str:
 
     An axis of powers of ten has no zero: it is drawn at the foot, under a label of its own.
     """
+    pygal = _import_pygal()
     chart = pygal.XY(
         js=[],
-        style=_STYLE,
+        style=pygal.style.Style(**_LOOKS),
         width=_SIZE[0],
         height=_SIZE[1],
         title=figure.title,
@@ -63,6 +64,14 @@ def as_svg(figure: Figure) -> str:
 def is_flat_zero(figure: Figure) -> bool:
     """Whether there is nothing to draw: every value is zero."""
     return not any(y for line in figure.lines for y in line.y)
+
+
+def _import_pygal() -> ModuleType:
+    """The library, without the import hook that it leaves in the process for its plugins."""
+    library = import_module("pygal")
+    import_module("pygal.style")
+    sys.meta_path[:] = [hook for hook in sys.meta_path if type(hook).__module__ != "pygal"]
+    return library
 
 
 def _in_decades(figure: Figure) -> tuple[tuple[Line, ...], list[dict[str, object]]]:

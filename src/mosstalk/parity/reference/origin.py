@@ -7,16 +7,10 @@ from pathlib import Path
 
 from mosstalk.checkpoint.checkpoint import Checkpoint
 from mosstalk.checkpoint.directory import CODEC_FOLDER
-from mosstalk.checkpoint.identity import codec_identity
-from mosstalk.checkpoint.mapping import matches_any
-from mosstalk.checkpoint.parts import Part
-from mosstalk.checkpoint.storage import StoredTensor
+from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.checkpoint.strict_config import ConfigReader
 from mosstalk.errors import CheckpointError
-from mosstalk.models.registry import family_for
-
-# They say which attention kernel PyTorch takes, and people change them to run on a CPU.
-_RUNTIME_KEYS = frozenset({"attn_implementation", "local_transformer_attn_implementation"})
+from mosstalk.models.identity import language_model_identity, language_model_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +31,8 @@ class Origin:
     family: str
     model_identity: str
     codec_identity: str
-    weight_types: tuple[str, ...]
-    codec_weight_types: tuple[str, ...]
+    weight_types: tuple[StorageType, ...]
+    codec_weight_types: tuple[StorageType, ...]
     versions: Mapping[str, str]
     code: Mapping[str, str]
     seed: int
@@ -67,8 +61,8 @@ def read_origin(meta: ConfigReader, values: Mapping[str, object], where: str) ->
         family=meta.get("family", str),
         model_identity=meta.get("model_identity", str),
         codec_identity=meta.get("codec_identity", str),
-        weight_types=_strings(meta, values, "weight_types", where),
-        codec_weight_types=_strings(meta, values, "codec_weight_types", where),
+        weight_types=_weight_types(meta, values, "weight_types", where),
+        codec_weight_types=_weight_types(meta, values, "codec_weight_types", where),
         versions=_named_strings(meta, values, "versions", where),
         code=_named_strings(meta, values, "code", where),
         seed=meta.get("seed", int),
@@ -94,37 +88,21 @@ def origin_of(
     )
 
 
-def language_model_identity(checkpoint: Checkpoint) -> str:
-    """16 hex digits, equal for one language model in any file format and weight type.
-
-    What `Checkpoint.identity` is for the codec: it covers the config, all names and shapes, and
-    values of those tensors that no weight type rounds.
-    """
-    config = {key: value for key, value in checkpoint.config.items() if key not in _RUNTIME_KEYS}
-    return codec_identity(Part(config, language_model_tensors(checkpoint)))
-
-
-def language_model_tensors(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
-    """Those that the family reads: converted files leave out the others."""
-    unused = family_for(checkpoint.config).ignorable_tensors
-    return {
-        name: tensor for name, tensor in checkpoint.tensors.items() if not matches_any(name, unused)
-    }
-
-
-def weight_types(tensors: Iterable[StoredTensor]) -> tuple[str, ...]:
+def weight_types(tensors: Iterable[StoredTensor]) -> tuple[StorageType, ...]:
     """The storage types among `tensors`, sorted."""
-    return tuple(sorted({str(tensor.storage) for tensor in tensors}))
+    return tuple(sorted({tensor.storage for tensor in tensors}))
 
 
-def _strings(
+def _weight_types(
     meta: ConfigReader, values: Mapping[str, object], key: str, where: str
-) -> tuple[str, ...]:
+) -> tuple[StorageType, ...]:
     meta.ignore(key)
     found = values.get(key)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise CheckpointError(f"{where}: {key!r} is missing or not a list of names")
-    return tuple(found)
+        raise CheckpointError(f"{where}: {key!r} is missing or not a list of weight types")
+    if unknown := [item for item in found if item not in list(StorageType)]:
+        raise CheckpointError(f"{where}: {key!r} names an unknown weight type {unknown[0]!r}")
+    return tuple(StorageType(item) for item in found)
 
 
 def _named_strings(

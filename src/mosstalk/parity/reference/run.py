@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mosstalk.errors import CheckpointError, UsageError
+from mosstalk.models.identity import language_model_identity
 from mosstalk.parity.comparison import CheckResult, Comparison
 from mosstalk.parity.figure import Table
 from mosstalk.parity.opening import Opened, Setting
@@ -15,7 +16,7 @@ from mosstalk.parity.reference.check_nano import check_greedy, check_hidden, che
 from mosstalk.parity.reference.decisions import AGREEMENT_HEADER, Agreement
 from mosstalk.parity.reference.dump_file import read_dump_file
 from mosstalk.parity.reference.nano_probe import NanoDump, read_nano_dump
-from mosstalk.parity.reference.origin import Origin, language_model_identity
+from mosstalk.parity.reference.origin import Origin
 from mosstalk.parity.reference.tolerance import Tolerances, tolerances_for
 from mosstalk.parity.report import Report
 

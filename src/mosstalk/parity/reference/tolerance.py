@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.checkpoint.weights import storage_for
+from mosstalk.models.identity import language_model_tensors
 from mosstalk.parity.opening import Opened
-from mosstalk.parity.reference.origin import Origin, language_model_tensors
+from mosstalk.parity.reference.origin import Origin
 from mosstalk.parity.storage.rounding import DRIFT_TOLERANCE
 
 # Relative to the largest value. Float32 arithmetic in another order is within _EXACT.
@@ -37,7 +38,7 @@ def tolerances_for(opened: Opened, origin: Origin, asked: float | None) -> Toler
     )
 
 
-def _largest(exact: float, held: Iterable[StorageType], reference: Iterable[str]) -> float:
+def _largest(exact: float, held: Iterable[StorageType], reference: Iterable[StorageType]) -> float:
     """By the types that the reference's weights did not have; float32 holds any of theirs."""
-    rounding = set(held) - {StorageType.F32} - {StorageType(name) for name in reference}
+    rounding = set(held) - {StorageType.F32} - set(reference)
     return max([exact, *(DRIFT_TOLERANCE[storage] for storage in rounding)])
