@@ -35,7 +35,7 @@ void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
 
 }  // namespace
 
-Pool::Pool(int num_threads) {
+Pool::Pool(int num_threads) : shares_(num_threads) {
     try {
         for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
     } catch (...) {  // the system has no more threads
@@ -60,24 +60,29 @@ void Pool::run(size_t count, const std::function<void(size_t, int)>& task) {
     }
     const std::lock_guard<std::mutex> turn(turn_);
     task_ = &task;
-    const uint64_t round = round_.load(std::memory_order_relaxed) + 1;
-    count_ = static_cast<uint32_t>(count);
-    left_.store(count_, std::memory_order_relaxed);
-    open_.store(round << 32 | count_, std::memory_order_release);
-    round_.store(static_cast<uint32_t>(round), std::memory_order_release);
+    left_.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
+    for (size_t t = 0; t < shares_.size(); ++t) {
+        const uint64_t first = count * t / shares_.size(), end = count * (t + 1) / shares_.size();
+        shares_[t].open.store(first << 32 | end, std::memory_order_release);
+    }
+    round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
-    take_tasks(round, 0);
+    take_tasks(0);
     for (uint32_t left; (left = left_.load(std::memory_order_acquire));) wait_while(left_, left);
 }
 
-void Pool::take_tasks(uint64_t round, int thread) {
-    uint64_t open = open_.load(std::memory_order_acquire);
-    while (open >> 32 == (round & 0xffffffffu) && static_cast<uint32_t>(open)) {
-        if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
-        // A task is taken: until it is done the round cannot end, and task_ and count_ hold.
-        (*task_)(count_ - static_cast<uint32_t>(open), thread);
-        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
-        open = open_.load(std::memory_order_acquire);
+void Pool::take_tasks(int thread) {
+    for (size_t i = 0; i < shares_.size(); ++i) {  // its own first
+        std::atomic<uint64_t>& share = shares_[(thread + i) % shares_.size()].open;
+        uint64_t open = share.load(std::memory_order_acquire);
+        while (open >> 32 < (open & 0xffffffffu)) {
+            const uint64_t rest = i ? open - 1 : open + (uint64_t{1} << 32);
+            if (!share.compare_exchange_weak(open, rest, std::memory_order_acq_rel)) continue;
+            // A task is taken: until it is done the round cannot end, and task_ holds.
+            (*task_)(i ? (open & 0xffffffffu) - 1 : open >> 32, thread);
+            if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
+            open = share.load(std::memory_order_acquire);
+        }
     }
 }
 
@@ -87,7 +92,7 @@ void Pool::work(int thread) {
         wait_while(round_, seen);
         seen = round_.load(std::memory_order_acquire);
         if (stop_.load()) return;
-        take_tasks(seen, thread);
+        take_tasks(thread);
     }
 }
 
