@@ -53,18 +53,49 @@ struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float3
         std::memcpy(&h, block, sizeof h);
         return f16_to_f32(h);
     }
-    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
-        const uint8_t* block = row + bytes(k);
-        Vec s = Vec::set(scale(block));
-        auto* q = reinterpret_cast<const int8_t*>(block + 2);
+    static void load(const uint8_t* row, size_t k, float scale, Vec& a, Vec& b) {
+        const Vec s = Vec::set(scale);
+        auto* q = reinterpret_cast<const int8_t*>(row + bytes(k) + 2);
         a = Vec::load_i8(q) * s;
         b = Vec::load_i8(q + 16) * s;
+    }
+    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+        load(row, k, scale(row + bytes(k)), a, b);
     }
     static float one(const uint8_t* row, size_t k) {
         const uint8_t* block = row + bytes(k);
         return scale(block) * static_cast<float>(static_cast<int8_t>(block[2 + k % kQ8Len]));
     }
     static constexpr size_t bytes(size_t k) { return k / kQ8Len * kQ8Bytes; }
+};
+
+// The scales of M rows in up to kScaleCols columns. Converting sixteen at a time leaves the ports
+// that a scalar conversion would keep busy to the products.
+template <class Row, int M>
+struct Scales {
+    void read(const uint8_t*, size_t, size_t, size_t) {}
+    void load(const uint8_t* row, int, size_t k, Vec& a, Vec& b) const { Row::load(row, k, a, b); }
+};
+
+template <int M>
+struct Scales<Q8Row, M> {
+    static constexpr size_t kBlocks = 16;
+    float scales[M][kBlocks];
+    // From column k, a multiple of kBlocks * kQ8Len, on.
+    void read(const uint8_t* base, size_t row_bytes, size_t k, size_t cols) {
+        if (k % (kBlocks * kQ8Len)) return;
+        uint16_t halves[M][kBlocks];
+        const size_t count = smaller(kBlocks, (cols - k) / kQ8Len);
+        for (int m = 0; m < M; ++m) {
+            const uint8_t* block = base + m * row_bytes + Q8Row::bytes(k);
+            for (size_t i = 0; i < count; ++i)
+                std::memcpy(&halves[m][i], block + i * kQ8Bytes, sizeof(uint16_t));
+        }
+        for (int m = 0; m < M; ++m) Vec::load_f16(halves[m]).store(scales[m]);
+    }
+    void load(const uint8_t* row, int m, size_t k, Vec& a, Vec& b) const {
+        Q8Row::load(row, k, scales[m][k / kQ8Len % kBlocks], a, b);
+    }
 };
 
 // ---- linear ----
@@ -78,8 +109,10 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
         for (int n = 0; n < N; ++n) acc[m][n] = Vec::zero();
     const uint8_t* base = w.data + row * w.row_bytes;
     const size_t cols = w.cols;
+    Scales<Row, M> scales;
     size_t k = 0;
     for (; k + 32 <= cols; k += 32) {
+        scales.read(base, w.row_bytes, k, cols);
         if (ahead)  // the same place of the next tile's rows
             for (int m = 0; m < M; ++m) {
                 const uint8_t* next = base + (M + m) * w.row_bytes + Row::bytes(k);
@@ -102,7 +135,7 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
             }
             for (int m = 0; m < M; ++m) {
                 Vec a, b;
-                Row::load(base + m * w.row_bytes, k, a, b);
+                scales.load(base + m * w.row_bytes, m, k, a, b);
                 for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xa[n], acc[m][n]);
                 for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(b, xb[n], acc[m][n]);
             }
