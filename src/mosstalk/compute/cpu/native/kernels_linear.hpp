@@ -1,15 +1,11 @@
 // Part of kernels_impl.hpp, inside its namespace.
 
-// ---- packed weights as pairs of Vec: 32 values at column k ----
+// ---- packed weights as Vecs: kStep values at column k ----
 
 struct F32Row {
-    static constexpr bool kFlat = true;
-    static Vec load(const uint8_t* row, size_t k) {
-        return Vec::load(reinterpret_cast<const float*>(row) + k);
-    }
-    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
-        a = load(row, k);
-        b = load(row, k + 16);
+    static constexpr size_t kStep = 16;
+    static void load(const uint8_t* row, size_t k, Vec (&a)[1]) {
+        a[0] = Vec::load(reinterpret_cast<const float*>(row) + k);
     }
     static float one(const uint8_t* row, size_t k) {
         return reinterpret_cast<const float*>(row)[k];
@@ -18,11 +14,11 @@ struct F32Row {
 };
 
 struct F16Row {
-    static constexpr bool kFlat = false;
-    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+    static constexpr size_t kStep = 32;
+    static void load(const uint8_t* row, size_t k, Vec (&a)[2]) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
-        a = Vec::load_f16(p);
-        b = Vec::load_f16(p + 16);
+        a[0] = Vec::load_f16(p);
+        a[1] = Vec::load_f16(p + 16);
     }
     static float one(const uint8_t* row, size_t k) {
         return f16_to_f32(reinterpret_cast<const uint16_t*>(row)[k]);
@@ -31,11 +27,11 @@ struct F16Row {
 };
 
 struct Bf16Row {
-    static constexpr bool kFlat = false;
-    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
+    static constexpr size_t kStep = 32;
+    static void load(const uint8_t* row, size_t k, Vec (&a)[2]) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
-        a = Vec::load_bf16(p);
-        b = Vec::load_bf16(p + 16);
+        a[0] = Vec::load_bf16(p);
+        a[1] = Vec::load_bf16(p + 16);
     }
     static float one(const uint8_t* row, size_t k) {
         uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(row)[k]) << 16;
@@ -47,20 +43,20 @@ struct Bf16Row {
 };
 
 struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float32
-    static constexpr bool kFlat = false;
+    static constexpr size_t kStep = 32;
     static float scale(const uint8_t* block) {
         uint16_t h;
         std::memcpy(&h, block, sizeof h);
         return f16_to_f32(h);
     }
-    static void load(const uint8_t* row, size_t k, float scale, Vec& a, Vec& b) {
+    static void load(const uint8_t* row, size_t k, float scale, Vec (&a)[2]) {
         const Vec s = Vec::set(scale);
         auto* q = reinterpret_cast<const int8_t*>(row + bytes(k) + 2);
-        a = Vec::load_i8(q) * s;
-        b = Vec::load_i8(q + 16) * s;
+        a[0] = Vec::load_i8(q) * s;
+        a[1] = Vec::load_i8(q + 16) * s;
     }
-    static void load(const uint8_t* row, size_t k, Vec& a, Vec& b) {
-        load(row, k, scale(row + bytes(k)), a, b);
+    static void load(const uint8_t* row, size_t k, Vec (&a)[2]) {
+        load(row, k, scale(row + bytes(k)), a);
     }
     static float one(const uint8_t* row, size_t k) {
         const uint8_t* block = row + bytes(k);
@@ -74,7 +70,9 @@ struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float3
 template <class Row, int M>
 struct Scales {
     void read(const uint8_t*, size_t, size_t, size_t) {}
-    void load(const uint8_t* row, int, size_t k, Vec& a, Vec& b) const { Row::load(row, k, a, b); }
+    void load(const uint8_t* row, int, size_t k, Vec (&a)[Row::kStep / 16]) const {
+        Row::load(row, k, a);
+    }
 };
 
 template <int M>
@@ -93,17 +91,38 @@ struct Scales<Q8Row, M> {
         }
         for (int m = 0; m < M; ++m) Vec::load_f16(halves[m]).store(scales[m]);
     }
-    void load(const uint8_t* row, int m, size_t k, Vec& a, Vec& b) const {
-        Q8Row::load(row, k, scales[m][k / kQ8Len % kBlocks], a, b);
+    void load(const uint8_t* row, int m, size_t k, Vec (&a)[2]) const {
+        Q8Row::load(row, k, scales[m][k / kQ8Len % kBlocks], a);
     }
 };
 
 // ---- linear ----
 
+// Adds the columns from k on, fewer than a step; those beyond the last are zeros on both sides.
+template <class Row, int M, int N>
+void add_last_columns(const Matrix& w, const uint8_t* base, const float* x, size_t k,
+                      Vec (&acc)[M][N]) {
+    for (; k < w.cols; k += 16) {
+        const size_t left = w.cols - k < 16 ? w.cols - k : 16;
+        for (int m = 0; m < M; ++m) {
+            float lanes[16] = {};
+            for (size_t i = 0; i < left; ++i)
+                lanes[i] = Row::one(base + m * w.row_bytes, k + i);
+            Vec a = Vec::load(lanes);
+            for (int n = 0; n < N; ++n) {
+                const float* p = x + n * w.cols + k;
+                Vec b = left == 16 ? Vec::load(p) : Vec::load(p, left);
+                acc[m][n] = Vec::fma(a, b, acc[m][n]);
+            }
+        }
+    }
+}
+
 // out[n * ldo + m] for M weight rows and N activation rows.
 template <class Row, int M, int N>
 inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t ldo,
                  const float* bias, bool ahead) {
+    constexpr int S = Row::kStep / 16;  // Vecs of a step
     Vec acc[M][N];
     for (int m = 0; m < M; ++m)
         for (int n = 0; n < N; ++n) acc[m][n] = Vec::zero();
@@ -111,49 +130,32 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
     const size_t cols = w.cols;
     Scales<Row, M> scales;
     size_t k = 0;
-    for (; k + 32 <= cols; k += 32) {
+    for (; k + Row::kStep <= cols; k += Row::kStep) {
         scales.read(base, w.row_bytes, k, cols);
         if (ahead)  // the same place of the next tile's rows
             for (int m = 0; m < M; ++m) {
                 const uint8_t* next = base + (M + m) * w.row_bytes + Row::bytes(k);
-                for (size_t i = 0; i < Row::bytes(32); i += 64) prefetch(next + i);
+                for (size_t i = 0; i < Row::bytes(Row::kStep); i += 64) prefetch(next + i);
             }
-        if constexpr (Row::kFlat) {  // sixteen columns at a time: M * N + N + 1 registers
-            for (size_t h = k; h < k + 32; h += 16) {
-                Vec xs[N];
-                for (int n = 0; n < N; ++n) xs[n] = Vec::load(x + n * cols + h);
-                for (int m = 0; m < M; ++m) {
-                    const Vec a = Row::load(base + m * w.row_bytes, h);
-                    for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xs[n], acc[m][n]);
-                }
-            }
-        } else {  // a block shares its unpacking
-            Vec xa[N], xb[N];
-            for (int n = 0; n < N; ++n) {
-                xa[n] = Vec::load(x + n * cols + k);
-                xb[n] = Vec::load(x + n * cols + k + 16);
-            }
-            for (int m = 0; m < M; ++m) {
-                Vec a, b;
-                scales.load(base + m * w.row_bytes, m, k, a, b);
-                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a, xa[n], acc[m][n]);
-                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(b, xb[n], acc[m][n]);
-            }
+        Vec xs[N][S];
+        for (int n = 0; n < N; ++n)
+            for (int s = 0; s < S; ++s) xs[n][s] = Vec::load(x + n * cols + k + 16 * s);
+        for (int m = 0; m < M; ++m) {
+            Vec a[S];
+            scales.load(base + m * w.row_bytes, m, k, a);
+            if constexpr (N > 1)
+                for (int s = 0; s < S; ++s) a[s].hold();
+            for (int s = 0; s < S; ++s)
+                for (int n = 0; n < N; ++n) acc[m][n] = Vec::fma(a[s], xs[n][s], acc[m][n]);
         }
     }
-    for (; k < cols; k += 16) {  // columns beyond the last are zeros on both sides
-        const size_t left = cols - k < 16 ? cols - k : 16;
-        for (int m = 0; m < M; ++m) {
-            float lanes[16] = {};
-            for (size_t i = 0; i < left; ++i)
-                lanes[i] = Row::one(base + m * w.row_bytes, k + i);
-            Vec a = Vec::load(lanes);
-            for (int n = 0; n < N; ++n) {
-                const float* p = x + n * cols + k;
-                Vec b = left == 16 ? Vec::load(p) : Vec::load(p, left);
-                acc[m][n] = Vec::fma(a, b, acc[m][n]);
-            }
-        }
+    if (k < cols) {  // on a copy, so that acc itself never leaves the registers
+        Vec copy[M][N];
+        for (int m = 0; m < M; ++m)
+            for (int n = 0; n < N; ++n) copy[m][n] = acc[m][n];
+        add_last_columns<Row, M, N>(w, base, x, k, copy);
+        for (int m = 0; m < M; ++m)
+            for (int n = 0; n < N; ++n) acc[m][n] = copy[m][n];
     }
     for (int n = 0; n < N; ++n) {
         Vec column[M];
@@ -201,11 +203,10 @@ template <class Row>
 void unpack(float* out, const Matrix& w, size_t row) {
     const uint8_t* p = w.data + row * w.row_bytes;
     size_t k = 0;
-    for (; k + 32 <= w.cols; k += 32) {
-        Vec a, b;
-        Row::load(p, k, a, b);
-        a.store(out + k);
-        b.store(out + k + 16);
+    for (; k + Row::kStep <= w.cols; k += Row::kStep) {
+        Vec a[Row::kStep / 16];
+        Row::load(p, k, a);
+        for (size_t s = 0; s < Row::kStep / 16; ++s) a[s].store(out + k + 16 * s);
     }
     for (; k < w.cols; ++k) out[k] = Row::one(p, k);
 }

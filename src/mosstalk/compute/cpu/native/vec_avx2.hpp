@@ -36,6 +36,7 @@ struct Vec {
         return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
     }
     static Vec load_i8(const int8_t* p) { return {widen_i8(p), widen_i8(p + 8)}; }
+    void hold() {}  // too few registers
     void store(float* p) const {
         _mm256_storeu_ps(p, a);
         _mm256_storeu_ps(p + 8, b);

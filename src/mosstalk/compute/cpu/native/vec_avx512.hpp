@@ -28,6 +28,11 @@ struct Vec {
         __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
         return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
     }
+    void hold() {
+#if defined(__GNUC__)
+        asm("" : "+v"(v));
+#endif
+    }
     void store(float* p) const { _mm512_storeu_ps(p, v); }
     void store(float* p, size_t n) const { _mm512_mask_storeu_ps(p, mask(n), v); }
 

@@ -46,6 +46,7 @@ struct Vec {
                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
                  vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
     }
+    void hold() {}
     void store(float* p) const {
         for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, q[i]);
     }

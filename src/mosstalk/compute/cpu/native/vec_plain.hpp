@@ -53,6 +53,8 @@ struct Vec {
     static Vec load_i8(const int8_t* p) {
         return each([&](int i) { return static_cast<float>(p[i]); });
     }
+    // Keeps the value in a register where a compiler would rather load it for each use.
+    void hold() {}
     void store(float* p) const { std::memcpy(p, lane, sizeof lane); }
     void store(float* p, size_t n) const { std::memcpy(p, lane, n * sizeof(float)); }
 
