@@ -8,6 +8,7 @@ from mosstalk.checkpoint.hub import resolve_model
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
 from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.compute.self_test.trust import trusted
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import UsageError
 from mosstalk.models.moss_tts_nano.model import NanoModel
@@ -31,13 +32,13 @@ class ModelChoice:
     weight_type: str = "native"
 
     def open(self) -> "Opened":
-        """Open the files and the device.
+        """Open the files and the device; nothing stands in for a device that computes wrong.
 
         Raises UsageError for names that are not known, CheckpointError for files that are
-        missing or damaged.
+        missing or damaged, DeviceError for a device that fails its self-test.
         """
         storage = StorageType.parse(self.weight_type)
-        backend = open_backend(self.backend, self.threads)
+        backend, _ = trusted(open_backend(self.backend, self.threads), self.threads, strict=True)
         path, known_codec = resolve_model(self.model)
         checkpoint = open_checkpoint(path, Path(self.codec) if self.codec else known_codec)
         return Opened(self, checkpoint, backend, storage)
@@ -50,6 +51,7 @@ class ModelChoice:
             threads=self.threads,
             weight_type=self.weight_type,
             codec=self.codec,
+            strict=True,
         )
 
 

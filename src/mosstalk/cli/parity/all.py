@@ -18,10 +18,13 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser, weight_type=False)
     parser.add_argument(
+        "--dump", type=Path, metavar="F", help="of `mosstalk parity dump`, to compare with"
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("parity-report"), help="folder of the report"
     )
 
 
 def run(args: argparse.Namespace) -> FullReport:
-    full = run_all(model_choice(args), lambda what: tell(f"running {what}"))
+    full = run_all(model_choice(args), args.dump, lambda what: tell(f"running {what}"))
     return write_documents(full, args.out)
