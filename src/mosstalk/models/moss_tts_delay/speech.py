@@ -8,19 +8,13 @@ from numpy.typing import NDArray
 
 from mosstalk.errors import UsageError
 from mosstalk.models.moss_tts_delay.delay_pattern import Staircase
-from mosstalk.models.moss_tts_delay.delay_state import DelayState, Limits
+from mosstalk.models.moss_tts_delay.delay_state import Limits
 from mosstalk.models.moss_tts_delay.members import member_of
 from mosstalk.models.moss_tts_delay.model import DelayModel
 from mosstalk.models.moss_tts_delay.prompt import Prompt
 from mosstalk.models.moss_tts_delay.requests import prompt_maker
-from mosstalk.models.moss_tts_delay.sampling import (
-    TEXT_SAMPLING,
-    CodeHistory,
-    DelaySampling,
-    draw_codes,
-    draw_text,
-    retry_seed,
-)
+from mosstalk.models.moss_tts_delay.run import DelayRun
+from mosstalk.models.moss_tts_delay.sampling import TEXT_SAMPLING, DelaySampling, retry_seed
 from mosstalk.models.moss_tts_delay.session import DelaySession
 from mosstalk.text.bpe_tokenizer import BpeTokenizer
 from mosstalk.types import SpeechOptions, Voice
@@ -39,21 +33,20 @@ class DelayUtterance:
     """
 
     def __init__(
-        self, session: DelaySession, prompt: Prompt, start: DelayState, sampling: DelaySampling
+        self, session: DelaySession, prompt: Prompt, start: DelayRun, sampling: DelaySampling
     ) -> None:
+        config = start.state.config
         self.lead_in = prompt.lead_in
         self.retries = 0
         self._session = session
         self._rows = prompt.rows
-        self._start = start
+        self._start = self._run = start
         self._sampling = self._first_sampling = sampling
-        self._state = start
-        self._history = CodeHistory.of(start.config, prompt.rows)
-        self._staircase = Staircase(start.config.n_vq, start.config.audio_pad_code)
+        self._no_rows = self._staircase = Staircase(config.n_vq, config.audio_pad_code)
 
     def next_frame(self) -> NDArray[np.int32] | None:
         """Codes [n_vq] of the next frame; None when the model stops."""
-        while self._state.stop is None:
+        while self._run.state.stop is None:
             frame = self._step()
             if frame is not None:
                 return frame
@@ -63,29 +56,15 @@ class DelayUtterance:
 
     def _step(self) -> NDArray[np.int32] | None:
         """Draw one row and append it; the frame that it completes, if any."""
-        session, state = self._session, self._state
-        decision = state.decide()
-        logits = self._text_logits(decision.allowed)
-        text_id = draw_text(logits, decision, self._sampling, state.step)
-        codes = np.empty(0, np.int32)
-        if decision.codebooks:
-            logits = session.audio_logits()
-            codes = draw_codes(logits, self._history, decision, self._sampling, state.step)
-        self._state, row = state.advance(text_id, codes)
-        self._history = self._history.after(row)
+        self._run, row = self._run.draw(self._session, self._sampling)
         self._staircase, frame = self._staircase.push(row[1:])
-        if self._state.stop is None:
-            session.step(row)
+        if self._run.state.stop is None:
+            self._session.step(row)
         return frame
 
-    def _text_logits(self, allowed: tuple[int, ...] | None) -> NDArray[np.float32]:
-        """No more of the text head than is needed: nothing, its slots, all."""
-        if allowed is None:
-            return self._session.text_logits()
-        return np.empty(0, np.float32) if len(allowed) == 1 else self._session.slot_logits()
-
     def _failed(self) -> bool:
-        return self._state.began_in_text or self._state.stop == "no_audio"
+        state = self._run.state
+        return state.began_in_text or state.stop == "no_audio"
 
     def _retry(self) -> None:
         """Begin again: the prompt is cached, its last row is computed once more."""
@@ -93,9 +72,7 @@ class DelayUtterance:
         seed = retry_seed(self._first_sampling.seed, self.retries)
         self._sampling = replace(self._first_sampling, seed=seed)
         self._session.prefill(self._rows, reuse_rows=len(self._rows) - 1)
-        self._state = self._start
-        self._history = CodeHistory.of(self._start.config, self._rows)
-        self._staircase = Staircase(self._staircase.n_vq, self._staircase.pad_code)
+        self._run, self._staircase = self._start, self._no_rows
 
 
 class DelaySpeech:
@@ -149,7 +126,7 @@ class DelaySpeech:
         prompt = self._prompt(text, voices, options)
         limits = Limits(max_frames)
         session = self._prefilled(prompt, limits)
-        start = DelayState.start(self.model.config, prompt.rows[:, 0], limits)
+        start = DelayRun.start(self.model.config, prompt.rows, limits)
         return DelayUtterance(session, prompt, start, self._sampling(options, seed, chunk))
 
     def _prefilled(self, prompt: Prompt, limits: Limits) -> DelaySession:
