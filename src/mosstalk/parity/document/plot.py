@@ -24,6 +24,8 @@ _LOOKS = {
     "title_font_size": 14,
     "colors": _COLORS,
 }
+_LEGEND_COLUMNS = 3
+_LEGEND_ROW = 22  # height; the library leaves room for the first row only
 _ZERO_BELOW = 2  # decades under the least value: where zero is drawn
 
 
@@ -33,16 +35,18 @@ def as_svg(figure: Figure) -> str:
     An axis of powers of ten has no zero: it is drawn at the foot, under a label of its own.
     """
     pygal = _import_pygal()
+    below = _LEGEND_ROW * ((len(figure.lines) - 1) // _LEGEND_COLUMNS)
     chart = pygal.XY(
         js=[],
         style=pygal.style.Style(**_LOOKS),
         width=_SIZE[0],
-        height=_SIZE[1],
+        height=_SIZE[1] + below,
+        margin_bottom=20 + below,
         title=figure.title,
         x_title=figure.x_label,
         y_title=figure.y_label,
         legend_at_bottom=True,
-        legend_at_bottom_columns=3,
+        legend_at_bottom_columns=_LEGEND_COLUMNS,
         legend_box_size=10,
         truncate_legend=-1,
         dots_size=1.5,
