@@ -149,6 +149,7 @@ def test_codec_alone(checkpoint: Checkpoint, tmp_path: Path) -> None:
         ("nano_a", "codec_nano_e2e"),
         ("nano_b", "codec_nano_narrow"),
         ("nano_c", "codec_nano_wide"),
+        ("delay_small", "codec_full_narrow"),  # the longest names
     ],
 )
 def test_golden_checkpoints_round_trip(

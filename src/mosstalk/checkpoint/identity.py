@@ -26,9 +26,12 @@ _RUNTIME_KEYS = frozenset(
         "transformers_version",
     }
 )
-_MODERN_SUFFIX = {
+# Names that differ between file formats, and the one that is hashed.
+_HASHED_SUFFIX = {
     ".weight_g": ".parametrizations.weight.original0",
     ".weight_v": ".parametrizations.weight.original1",
+    ".self_attn.in_projs.0.weight": ".self_attn.in_proj.weight",
+    ".self_attn.out_projs.0.weight": ".self_attn.out_proj.weight",
 }
 
 
@@ -43,17 +46,19 @@ def codec_identity(codec: Part | None) -> str:
     digest = hashlib.sha256()
     config = {key: value for key, value in codec.config.items() if key not in _RUNTIME_KEYS}
     digest.update(json.dumps(config, sort_keys=True).encode())
-    names = {_modern_name(name): name for name in codec.tensors}
-    for modern in sorted(names):
-        tensor = codec.tensors[names[modern]]
-        digest.update(f"\n{modern} {tensor.shape}".encode())
-        if keeps_float32(modern, tensor.shape) and tensor.num_bytes:
+    names = {_hashed_name(name): name for name in codec.tensors}
+    for hashed in sorted(names):
+        tensor = codec.tensors[names[hashed]]
+        digest.update(f"\n{hashed} {tensor.shape}".encode())
+        if keeps_float32(hashed, tensor.shape) and tensor.num_bytes:
             values = tensor.to_float32().reshape(-1)
             sampled = values[:: -(-values.size // _SAMPLES)]
             digest.update(np.ascontiguousarray(sampled).tobytes())
     return digest.hexdigest()[:_HEX_DIGITS]
 
 
-def _modern_name(name: str) -> str:
-    stem, dot, leaf = name.rpartition(".")
-    return stem + _MODERN_SUFFIX.get(dot + leaf, dot + leaf)
+def _hashed_name(name: str) -> str:
+    for suffix, hashed in _HASHED_SUFFIX.items():
+        if name.endswith(suffix):
+            return name.removesuffix(suffix) + hashed
+    return name

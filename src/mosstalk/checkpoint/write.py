@@ -29,6 +29,8 @@ from mosstalk.errors import CheckpointError, UsageError
 _SHORT_SUFFIX = {
     ".parametrizations.weight.original0": ".weight_g",
     ".parametrizations.weight.original1": ".weight_v",
+    ".self_attn.in_projs.0.weight": ".self_attn.in_proj.weight",
+    ".self_attn.out_projs.0.weight": ".self_attn.out_proj.weight",
 }
 
 
