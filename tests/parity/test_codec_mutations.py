@@ -14,6 +14,7 @@ from random_codecs import small_config, write_codec
 from mosstalk.codec.moss_audio_tokenizer import codec as codec_module
 from mosstalk.codec.moss_audio_tokenizer import config as config_module
 from mosstalk.codec.moss_audio_tokenizer.codec import Decoder, Encoder, MossAudioTokenizer
+from mosstalk.compute.host_arrays import HostArrays
 from mosstalk.compute.ops import RopePairs
 from mosstalk.compute.program import Program
 from mosstalk.compute.state import State
@@ -126,7 +127,7 @@ def streams_share_rings(patch: Patch) -> None:
     def new(self: Decoder, num_frames: int | None = None) -> State:
         state = new_state(self)
         first = shared.setdefault(id(self), state)
-        state.keys, state.values = first.keys, first.values
+        state.caches = first.caches
         return state
 
     patch.setattr(Decoder, "new_state", new)
@@ -214,7 +215,7 @@ def state_grows(patch: Patch) -> None:
     def decode(self: Decoder, state: State, codes: Codes) -> Samples:
         samples = _decode(self, state, codes)
         held = sum(array.size for array in state.seen)
-        state.seen = [np.zeros((1, held + codes.size), np.uint8)]
+        state.seen_sets = HostArrays([np.zeros((1, held + codes.size), np.uint8)])
         return samples
 
     patch.setattr(Decoder, "decode", decode)

@@ -19,7 +19,11 @@ class RunnableProgram(Protocol):
     """A program on a backend."""
 
     def array(self, buffer: Buffer) -> NDArray[Any]:
-        """The host's view of a buffer, [max_rows * multiple, width]."""
+        """The host's view of a buffer, [max_rows * multiple, width], until the next run.
+
+        For inputs and outputs. It has what the last run left; what is written to an input counts
+        for the next.
+        """
         ...
 
     def run(self, rows: int, state: State | None = None) -> None:

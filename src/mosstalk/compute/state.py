@@ -2,7 +2,8 @@
 
 A `State` is made by its owner, passed to each run, and can be forked, truncated and saved. It
 may hold several streams, which a program then advances together. Arrays are in host memory;
-they are the memory that the reference and cpu backends compute on.
+they are the memory that the reference and cpu backends compute on. A backend with a memory of its
+own keeps a copy there, which moves back when somebody looks (compute/host_arrays.py).
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mosstalk.compute.host_arrays import HostArrays
 
 KEY_BLOCK = 16  # positions whose keys lie together: a vector register's worth of scores
 
@@ -41,6 +44,10 @@ class State:
     Position p of a cache lies at p modulo its length, so a windowed cache needs only its window
     and one call more. `lengths[s]` is the number of rows that stream s holds; programs do not
     change it, their caller does.
+
+    Attributes:
+        caches: keys, then values, of every cache.
+        seen_sets: the sets of seen ids.
     """
 
     def __init__(self, spec: StateSpec, capacity: int, num_streams: int = 1) -> None:
@@ -48,28 +55,49 @@ class State:
         self.capacity = capacity
         self.num_streams = num_streams
         self.lengths = [0] * num_streams
-        # [streams, heads, length / KEY_BLOCK, head_dim, KEY_BLOCK]
-        self.keys: list[NDArray[np.float32]] = []
-        # [streams, heads, length, head_dim]
-        self.values: list[NDArray[np.float32]] = []
-        for cache in spec.caches:
-            length = cache_len(cache, capacity, spec.max_rows)
+        self.cache_lens = [cache_len(cache, capacity, spec.max_rows) for cache in spec.caches]
+        keys, values = [], []
+        for cache, length in zip(spec.caches, self.cache_lens, strict=True):
             heads = (num_streams, cache.heads)
-            blocks = (length // KEY_BLOCK, cache.head_dim, KEY_BLOCK)
-            self.keys.append(_zeros((*heads, *blocks)))
-            self.values.append(_zeros((*heads, length, cache.head_dim)))
-        self.seen = [np.zeros((num_streams, size), np.uint8) for size in spec.seen_sizes]
+            keys.append(_zeros((*heads, length // KEY_BLOCK, cache.head_dim, KEY_BLOCK)))
+            values.append(_zeros((*heads, length, cache.head_dim)))
+        self.caches = HostArrays((*keys, *values))
+        seen = [np.zeros((num_streams, size), np.uint8) for size in spec.seen_sizes]
+        self.seen_sets = HostArrays(seen)
         self.native: Any = None  # a backend's handle on these arrays, made at first use
+
+    @property
+    def keys(self) -> tuple[NDArray[np.float32], ...]:
+        """[streams, heads, length / KEY_BLOCK, head_dim, KEY_BLOCK] of each cache, to be read or
+        written before the next run."""
+        return self.caches.write()[: len(self.spec.caches)]
+
+    @property
+    def values(self) -> tuple[NDArray[np.float32], ...]:
+        """[streams, heads, length, head_dim] of each cache, to be read or written likewise."""
+        return self.caches.write()[len(self.spec.caches) :]
+
+    @property
+    def seen(self) -> tuple[NDArray[np.uint8], ...]:
+        """[streams, size] of each set of ids, 1 for a seen one; to be read or written likewise."""
+        return self.seen_sets.write()
+
+    def _cached(self) -> tuple[tuple[NDArray[np.float32], ...], tuple[NDArray[np.float32], ...]]:
+        """Keys and values, for reading only."""
+        arrays = self.caches.read()
+        return arrays[: len(self.spec.caches)], arrays[len(self.spec.caches) :]
 
     def cached_keys(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
         """Keys of an unwindowed cache as [positions, heads, head_dim]."""
-        blocks = self.keys[cache][stream].transpose(1, 3, 0, 2)  # blocks, within, heads, dim
+        blocks = self._cached()[0][cache][stream].transpose(
+            1, 3, 0, 2
+        )  # blocks, within, heads, dim
         keys: NDArray[np.float32] = blocks.reshape(-1, *blocks.shape[2:])
         return keys[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
     def cached_values(self, cache: int, stream: int = 0) -> NDArray[np.float32]:
         """Values of an unwindowed cache as [positions, heads, head_dim]."""
-        values: NDArray[np.float32] = self.values[cache][stream].transpose(1, 0, 2)
+        values: NDArray[np.float32] = self._cached()[1][cache][stream].transpose(1, 0, 2)
         return values[: self.lengths[stream] * self.spec.caches[cache].multiple]
 
     def check_room(self, rows: int, stream: int = 0) -> None:
@@ -83,9 +111,8 @@ class State:
 
     def _is_endless(self) -> bool:
         return all(
-            cache.window
-            and values.shape[2] >= cache.window + self.spec.max_rows * cache.multiple - 1
-            for cache, values in zip(self.spec.caches, self.values, strict=True)
+            cache.window and length >= cache.window + self.spec.max_rows * cache.multiple - 1
+            for cache, length in zip(self.spec.caches, self.cache_lens, strict=True)
             if not cache.fixed_len
         )
 
@@ -113,16 +140,17 @@ class State:
         if length > copy.capacity:
             raise ValueError(f"{length} cached rows do not fit in {copy.capacity}")
         copy.lengths[0] = length
+        keys, values = self._cached()
         for i, cache in enumerate(self.spec.caches):
             if cache.window and copy.capacity != self.capacity:
                 raise ValueError("a windowed cache keeps its capacity")
-            used = self.values[i].shape[2]
+            used = self.cache_lens[i]
             if not cache.window and not cache.fixed_len:
                 used = length * cache.multiple
             blocks = -(-used // KEY_BLOCK)
-            copy.keys[i][0, :, :blocks] = self.keys[i][stream, :, :blocks]
-            copy.values[i][0, :, :used] = self.values[i][stream, :, :used]
-        for theirs, ours in zip(copy.seen, self.seen, strict=True):
+            copy.keys[i][0, :, :blocks] = keys[i][stream, :, :blocks]
+            copy.values[i][0, :, :used] = values[i][stream, :, :used]
+        for theirs, ours in zip(copy.seen, self.seen_sets.read(), strict=True):
             theirs[0] = ours[stream]
         return copy
 
@@ -132,10 +160,11 @@ class State:
             "length": np.array(self.lengths[stream]),
             "capacity": np.array(self.capacity),
         }
+        keys, values = self._cached()
         for i in range(len(self.spec.caches)):
-            arrays[f"keys.{i}"] = self.keys[i][stream].copy()
-            arrays[f"values.{i}"] = self.values[i][stream].copy()
-        for i, seen in enumerate(self.seen):
+            arrays[f"keys.{i}"] = keys[i][stream].copy()
+            arrays[f"values.{i}"] = values[i][stream].copy()
+        for i, seen in enumerate(self.seen_sets.read()):
             arrays[f"seen.{i}"] = seen[stream].copy()
         return arrays
 

@@ -132,12 +132,13 @@ def _bytes_of(tensor: StoredTensor) -> NDArray[np.uint8]:
 
 
 def _native_state(state: State) -> Any:
+    keys, values, seen = state.keys, state.values, state.seen
     if state.native is None:
         state.native = _native.State()
-        for keys, values in zip(state.keys, state.values, strict=True):
-            state.native.add_cache(keys, values)
-        for seen in state.seen:
-            state.native.add_seen(seen)
+        for cache in zip(keys, values, strict=True):
+            state.native.add_cache(*cache)
+        for ids in seen:
+            state.native.add_seen(ids)
     return state.native
 
 
