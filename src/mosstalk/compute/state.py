@@ -136,23 +136,31 @@ class State:
     def fork(self, capacity: int | None = None, stream: int = 0) -> "State":
         """A copy of one stream, with room for `capacity` rows (default: as many as here)."""
         copy = State(self.spec, capacity or self.capacity)
-        length = self.lengths[stream]
-        if length > copy.capacity:
-            raise ValueError(f"{length} cached rows do not fit in {copy.capacity}")
-        copy.lengths[0] = length
-        keys, values = self._cached()
+        copy.copy_stream(self, stream)
+        return copy
+
+    def copy_stream(self, source: "State", from_stream: int = 0, to_stream: int = 0) -> None:
+        """Make a stream hold what one of `source`, a state of the same spec, holds: the same bits.
+
+        Raises ValueError where this state has no room for its rows.
+        """
+        length = source.lengths[from_stream]
+        if length > self.capacity:
+            raise ValueError(f"{length} cached rows do not fit in {self.capacity}")
+        keys, values = source._cached()
+        own_keys, own_values = self.keys, self.values
         for i, cache in enumerate(self.spec.caches):
-            if cache.window and copy.capacity != self.capacity:
+            if cache.window and self.capacity != source.capacity:
                 raise ValueError("a windowed cache keeps its capacity")
             used = self.cache_lens[i]
             if not cache.window and not cache.fixed_len:
                 used = length * cache.multiple
             blocks = -(-used // KEY_BLOCK)
-            copy.keys[i][0, :, :blocks] = keys[i][stream, :, :blocks]
-            copy.values[i][0, :, :used] = values[i][stream, :, :used]
-        for theirs, ours in zip(copy.seen, self.seen_sets.read(), strict=True):
-            theirs[0] = ours[stream]
-        return copy
+            own_keys[i][to_stream, :, :blocks] = keys[i][from_stream, :, :blocks]
+            own_values[i][to_stream, :, :used] = values[i][from_stream, :, :used]
+        for ours, theirs in zip(self.seen, source.seen_sets.read(), strict=True):
+            ours[to_stream] = theirs[from_stream]
+        self.lengths[to_stream] = length
 
     def save(self, stream: int = 0) -> dict[str, NDArray[Any]]:
         """One stream as named arrays; `load` makes a state of them again."""

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.compute.seats import Seat
 from mosstalk.compute.state import State, StateSpec
 from mosstalk.errors import UsageError
 
@@ -23,7 +24,7 @@ class RowTransformer(Protocol):
 
 
 class RowSession:
-    """Runs a transformer over one state.
+    """Runs a transformer over one stream of a state: one of its own, or that of `seat`.
 
     `max_positions` is how many rows the model reaches. `prefill_mode` says how prompt rows are
     computed: many in a call, or one by one. On the cpu backend the results are the same bits.
@@ -35,22 +36,24 @@ class RowSession:
         spec: StateSpec,
         max_positions: int,
         prefill_mode: PrefillMode = "batched",
+        seat: Seat | None = None,
     ) -> None:
         self._transformer = transformer
         self._max_positions = max_positions
         self.prefill_mode: PrefillMode = prefill_mode
-        self.state = State(spec, 0)
+        self.state = State(spec, 0) if seat is None else seat.state
+        self.stream = 0 if seat is None else seat.stream
         self.hidden: NDArray[np.float32] | None = None  # of the last row: what follows comes of it
 
     @property
     def cached_positions(self) -> int:
         """Rows whose K/V are cached."""
-        return self.state.lengths[0]
+        return self.state.lengths[self.stream]
 
     def begin_generation(self, budget: int) -> None:
         """Start afresh with room for `budget` rows, those of the prompt and those to come.
 
-        Raises UsageError where the model does not reach that far.
+        Raises UsageError where the model does not reach that far. A seat has the room of its state.
         """
         if budget > self._max_positions:
             raise UsageError(
@@ -62,7 +65,7 @@ class RowSession:
 
     def reset_cache(self) -> None:
         """Forget all rows; the memory stays."""
-        self.state.reset()
+        self.state.reset(self.stream)
         self.hidden = None
 
     def prefill(self, rows: NDArray[np.int32], reuse_rows: int = 0) -> NDArray[np.float32]:
@@ -74,37 +77,42 @@ class RowSession:
             raise ValueError(
                 f"cannot reuse {reuse_rows} of {len(rows)} rows with {self.cached_positions} cached"
             )
-        self.state.truncate(reuse_rows)
-        self.state.forget_seen()
+        self.state.truncate(reuse_rows, self.stream)
+        self.state.forget_seen(self.stream)
         calls_of = self.state.spec.max_rows if self.prefill_mode == "batched" else 1
-        hidden = self._transformer.run(self.state, rows[reuse_rows:], calls_of)
+        hidden = self._transformer.run(self.state, rows[reuse_rows:], calls_of, self.stream)
         self.hidden = hidden[-1]
         return hidden
 
     def append(self, row: NDArray[np.int32]) -> NDArray[np.float32]:
         """Append one row [1 + n_vq]; its hidden vector."""
-        self.hidden = self._transformer.run(self.state, row[None], 1)[0]
+        self.hidden = self._transformer.run(self.state, row[None], 1, self.stream)[0]
         return self.hidden
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` rows; a prefill or another row must come before what follows."""
-        self.state.truncate(length)
+        self.state.truncate(length, self.stream)
         self.hidden = None
 
     def fork(self, budget: int | None = None) -> Self:
         """An independent copy that goes on from here, with room for `budget` rows."""
         twin = copy(self)
-        twin.state = self.state.fork(budget)
+        twin.state, twin.stream = self.state.fork(budget, self.stream), 0
         twin.hidden = None if self.hidden is None else self.hidden.copy()
         return twin
 
+    def continue_from(self, other: Self) -> None:
+        """Hold what `other` holds, and go on from there: the same bits as computing it again."""
+        self.state.copy_stream(other.state, other.stream, self.stream)
+        self.hidden = None if other.hidden is None else other.hidden.copy()
+
     def save(self) -> dict[str, NDArray[Any]]:
         """The session as named arrays; `load` goes on from them."""
-        arrays = self.state.save()
+        arrays = self.state.save(self.stream)
         if self.hidden is not None:
             arrays["hidden"] = self.hidden.copy()
         return arrays
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self.state = State.load(self.state.spec, arrays)
+        self.state, self.stream = State.load(self.state.spec, arrays), 0
         self.hidden = arrays.get("hidden")

@@ -4,8 +4,11 @@ The local transformer sees 1 + n_vq positions (spec nano.md 3.3). Position 0 is 
 of the last global row and decides between continue and stop; position 1 is the embedding of
 "continue", known beforehand, so the two are computed together. The codes drawn become the next
 global row, whose hidden vector starts the next frame. After a stop the rest is not used.
+
+A run takes a row of each of several streams: the weights are read once for all of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,41 +40,84 @@ class FrameSampling:
     chunk: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """What a stream brings to a run.
+
+    Attributes:
+        stream: of the state.
+        hidden: float32 [hidden] of its last row.
+        frame: number of the frame to be drawn, from 0.
+    """
+
+    stream: int
+    hidden: NDArray[np.float32]
+    frame: int
+    sampling: FrameSampling
+
+
+# Whether to go on, the codes [n_vq], and the hidden vector [hidden] of the row they make.
+DrawnFrame = tuple[bool, NDArray[np.int32], NDArray[np.float32]]
+
+
 class FrameDecoder:
-    """Decodes frames of `num_codebooks` active codebooks; the others stay at audio_pad_token_id."""
+    """Decodes frames of `num_codebooks` active codebooks; the others stay at audio_pad_token_id.
+
+    `max_rows`: streams that a run can take.
+    """
 
     def __init__(
-        self, config: NanoConfig, weights: NanoWeights, backend: Backend, num_codebooks: int
+        self,
+        config: NanoConfig,
+        weights: NanoWeights,
+        backend: Backend,
+        num_codebooks: int,
+        max_rows: int = 1,
     ) -> None:
         self.config = config
         self.num_codebooks = num_codebooks
-        self._wte = weights.wte
-        program = Program(max_rows=1)
+        self.max_rows = max_rows
+        program = Program(max_rows)
         self._record(program, weights)
         self.program: RunnableProgram = backend.build(program)
         self._frequencies = inverse_frequencies(config.head_dim, config.rope_base)
         self._fill_constants(weights)
 
     def run(
-        self, state: State, hidden: NDArray[np.float32], frame: int, sampling: FrameSampling
-    ) -> tuple[bool, NDArray[np.int32], NDArray[np.float32]]:
-        """From the last row's hidden vector: whether to go on, codes [n_vq], the next hidden.
+        self,
+        state: State,
+        hidden: NDArray[np.float32],
+        frame: int,
+        sampling: FrameSampling,
+        stream: int = 0,
+    ) -> DrawnFrame:
+        """A frame of one stream; see FrameRow and `run_rows`."""
+        return self.run_rows(state, [FrameRow(stream, hidden, frame, sampling)])[0]
+
+    def run_rows(self, state: State, rows: Sequence[FrameRow]) -> list[DrawnFrame]:
+        """A frame for each of up to `max_rows` streams, which are all different.
 
         On "continue" the new row is in the state's caches; its owner counts it. Raises ValueError
         where the state has no room for it.
         """
-        state.check_room(1)
-        array = self.program.array
-        array(self._local_inputs)[0] = hidden
-        array(self._text_params)[0] = sampling.text.row()
-        array(self._audio_params)[0] = sampling.audio.row()
-        drawn = uniforms(sampling.seed, sampling.chunk, frame, 1 + self.config.n_vq)
-        array(self._uniforms)[0] = drawn
-        positions = np.array([state.lengths[0]], np.int32)
-        self._global_rows.place(self.program, positions, 0, self._frequencies)
-        self.program.run(1, state)
-        goes_on = int(array(self._gate)[0, 0]) == CONTINUE
-        return goes_on, array(self._row)[0, 1:].copy(), array(self._hidden)[0].copy()
+        count, array = len(rows), self.program.array
+        streams = np.array([row.stream for row in rows], np.int32)
+        for r, row in enumerate(rows):
+            state.check_room(1, row.stream)
+            array(self._local_inputs)[2 * r] = row.hidden
+            array(self._text_params)[r] = row.sampling.text.row()
+            array(self._audio_params)[r] = row.sampling.audio.row()
+            seed, chunk = row.sampling.seed, row.sampling.chunk
+            array(self._uniforms)[r] = uniforms(seed, chunk, row.frame, 1 + self.config.n_vq)
+        positions = np.array([state.lengths[stream] for stream in streams], np.int32)
+        self._global_rows.place(self.program, positions, streams, self._frequencies)
+        for local in self._local_rows:
+            per_row = local.streams.multiple
+            array(local.streams)[: count * per_row, 0] = np.repeat(streams, per_row)
+        self.program.run(count, state)
+        gates, codes = array(self._gate)[:count, 0], array(self._row)[:count, 1:].copy()
+        hidden = array(self._hidden)[:count].copy()
+        return [(int(gates[r]) == CONTINUE, codes[r], hidden[r]) for r in range(count)]
 
     def local_hidden(self) -> list[NDArray[np.float32]]:
         """Output of the local ln_f at each position of the last frame, for checks."""
@@ -118,12 +164,12 @@ class FrameDecoder:
         array(self._row)[:, 0] = config.audio_assistant_slot_token_id
         array(self._row)[:, 1:] = config.audio_pad_token_id
         slot = config.audio_assistant_slot_token_id
-        array(self._local_inputs)[1] = _row_of(weights.wte, slot)
+        array(self._local_inputs)[1::2] = _row_of(weights.wte, slot)
         for i, index in enumerate(self._pair_index):
-            array(index)[0] = i
+            array(index)[:, 0] = np.arange(i, 2 * self.max_rows, 2)
         for q, rows in enumerate(self._local_rows):
             positions = np.array([0, 1] if q == 0 else [q + 1], np.int32)
-            rows.place(self.program, positions, 0, self._frequencies)
+            rows.place(self.program, np.tile(positions, self.max_rows), 0, self._frequencies)
 
 
 def _row_of(table: StoredTensor, row: int) -> NDArray[np.float32]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.compute.backend import Backend
+from mosstalk.compute.seats import Seat
 from mosstalk.models.moss_tts_nano.config import parse_config
 from mosstalk.models.moss_tts_nano.frame_decoder import FrameDecoder
 from mosstalk.models.moss_tts_nano.global_transformer import GlobalTransformer, state_spec
@@ -31,18 +32,25 @@ class NanoModel:
         self.spec = state_spec(self.config)
         self.backend = backend
         self.global_transformer = GlobalTransformer(self.config, self.weights, backend)
-        self._frame_decoders: dict[int, FrameDecoder] = {}
+        self._frame_decoders: dict[tuple[int, int], FrameDecoder] = {}
 
-    def frame_decoder(self, num_codebooks: int) -> FrameDecoder:
-        """The decoder for frames of `num_codebooks` codebooks, recorded at first use."""
-        if num_codebooks not in self._frame_decoders:
-            self._frame_decoders[num_codebooks] = FrameDecoder(
-                self.config, self.weights, self.backend, num_codebooks
+    def frame_decoder(self, num_codebooks: int, max_rows: int = 1) -> FrameDecoder:
+        """The decoder for frames of `num_codebooks` codebooks, recorded at first use.
+
+        `max_rows`: streams that advance together at most.
+        """
+        key = num_codebooks, max_rows
+        if key not in self._frame_decoders:
+            self._frame_decoders[key] = FrameDecoder(
+                self.config, self.weights, self.backend, num_codebooks, max_rows
             )
-        return self._frame_decoders[num_codebooks]
+        return self._frame_decoders[key]
 
     def session(
-        self, prefill_mode: PrefillMode = "batched", num_codebooks: int | None = None
+        self,
+        prefill_mode: PrefillMode = "batched",
+        num_codebooks: int | None = None,
+        seat: Seat | None = None,
     ) -> NanoSession:
-        """A session with nothing cached."""
-        return NanoSession(self, prefill_mode, num_codebooks)
+        """A session with nothing cached, on a state of its own or in a seat."""
+        return NanoSession(self, prefill_mode, num_codebooks, seat)
