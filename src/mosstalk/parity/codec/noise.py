@@ -113,4 +113,4 @@ def _mean(ratios: tuple[float, ...]) -> float:
 def _decibels(ratio: float) -> str:
     if ratio == 0:
         return "equal"
-    return f"{-20 * math.log10(ratio):.1f} dB" if math.isfinite(ratio) else "no signal"
+    return f"{-20 * math.log10(ratio):.1f} dB" if math.isfinite(ratio) else "no number"

@@ -197,7 +197,7 @@ def _gelu(x: Real) -> Real:
 def _erf(x: Real) -> Real:
     """Taylor's two terms from the nearest node: 1e-9 off at most."""
     x = np.clip(x, _ERF_NODES[0], _ERF_NODES[-1])
-    nearest = np.rint(x * _ERF_NODES_A_UNIT).astype(np.intp) + _ERF_LAST
+    nearest = np.rint(np.nan_to_num(x) * _ERF_NODES_A_UNIT).astype(np.intp) + _ERF_LAST
     node = _ERF_NODES[nearest]
     away = x - node
     return _ERF[nearest] + _ERF_SLOPE[nearest] * away * (1 - node * away)
