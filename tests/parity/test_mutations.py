@@ -66,7 +66,7 @@ def forks_share_seen_ids(patch: Patch) -> None:
 
     def shared(self: State, *args: Any, **kwargs: Any) -> State:
         copy = fork(self, *args, **kwargs)
-        copy.seen = self.seen
+        copy.seen_sets = self.seen_sets
         return copy
 
     patch.setattr(State, "fork", shared)
@@ -78,7 +78,7 @@ def forks_share_caches(patch: Patch) -> None:
     def shared(self: State, *args: Any, **kwargs: Any) -> State:
         copy = fork(self, *args, **kwargs)
         if copy.capacity == self.capacity:
-            copy.keys, copy.values = self.keys, self.values
+            copy.caches = self.caches
         return copy
 
     patch.setattr(State, "fork", shared)

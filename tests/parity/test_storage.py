@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from mosstalk.checkpoint import storage, weights
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.errors import UsageError
-from mosstalk.parity.greedy_frame import GreedyFrame, top_gap
+from mosstalk.parity.family.language_model import Choice, GreedyRow
+from mosstalk.parity.greedy_frame import top_gap
 from mosstalk.parity.opening import ModelChoice
 from mosstalk.parity.report import Report
 from mosstalk.parity.storage.codec import signal_to_noise_db
@@ -55,23 +56,33 @@ def test_too_many_frames_are_a_usage_error(random_nano: Path) -> None:
 
 
 def test_first_disagreement_and_its_gap_are_told() -> None:
-    """Formula: the code that differs first, the gap between the two largest logits there."""
+    """Formula: the id that differs first, the gap between the two largest logits there."""
 
-    def frame(codes: list[int], logits: list[list[float]]) -> GreedyFrame:
-        arrays = tuple(np.array(values, np.float32) for values in logits)
-        return GreedyFrame(np.array(codes, np.int32), np.zeros((3, 2), np.float32), arrays)
+    def row(ids: list[int], logits: list[list[float]], is_chain: bool = True) -> GreedyRow:
+        choices = tuple(
+            Choice(f"codebook {q}", np.array(values, np.float32), ids[q])
+            for q, values in enumerate(logits)
+        )
+        return GreedyRow(np.array([9, *ids], np.int32), choices, is_chain)
 
-    same = frame([1, 0], [[0, 3], [4, 1]])
-    wanted = frame([1, 0], [[0, 2], [1.0, 0.75]])
-    got = frame([1, 1], [[0, 2], [0.5, 0.75]])
+    same = row([1, 0], [[0, 3], [4, 1]])
+    wanted = row([1, 0], [[0, 2], [1.0, 0.75]])
+    got = row([1, 1], [[0, 2], [0.5, 0.75]])
     drifted = drift([same, wanted], [same, got])
-    assert drifted.frames_in_step == 1
-    assert drifted.codes_equal == 3 / 4
+    assert drifted.rows_in_step == 1
+    assert drifted.ids_equal == 3 / 4
     assert drifted.first is not None
-    assert (drifted.first.frame, drifted.first.codebook) == (1, 1)
+    assert (drifted.first.row, drifted.first.channel) == (1, "codebook 1")
     assert (drifted.first.gap, drifted.first.logit_difference) == (0.25, 0.5)
     assert drifted.logits == 0.5 / 4
     assert drift([same], [same]).first is None
+    # After a disagreement the rest of a chain is not compared; choices apart from each other are.
+    other = [[5, 0], [4.0, 1]]
+    assert drift([same], [row([0, 0], other)]).ids_equal == 0
+    apart = row([1, 0], [[0, 3], [4, 1]], is_chain=False)
+    assert drift([apart], [row([0, 0], other, is_chain=False)]).ids_equal == 1 / 2
+    forbidden = row([1], [[-np.inf, 2]])
+    assert drift([forbidden], [forbidden]).logits == 0
     assert top_gap(np.array([1.0, 5.0, 4.5], np.float32)) == 0.5
 
 

@@ -41,12 +41,12 @@ def talker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def seen_ids_shared(patch: Patch) -> None:
     """What one request has drawn is penalised in all."""
-    shared: dict[StateSpec, list[NDArray[np.uint8]]] = {}
+    shared: dict[StateSpec, Any] = {}
 
     def init(self: State, spec: StateSpec, *args: Any) -> None:
         _init(self, spec, *args)
         if spec.seen_sizes:
-            self.seen = shared.setdefault(spec, self.seen)
+            self.seen_sets = shared.setdefault(spec, self.seen_sets)
 
     patch.setattr(State, "__init__", init)
 
@@ -65,12 +65,12 @@ def random_counter_shared(patch: Patch) -> None:
 
 def kv_cache_shared(patch: Patch) -> None:
     """All sessions write their rows into the same caches."""
-    shared: dict[StateSpec, tuple[Any, Any]] = {}
+    shared: dict[StateSpec, Any] = {}
 
     def init(self: State, spec: StateSpec, capacity: int, num_streams: int = 1) -> None:
         _init(self, spec, 400 if spec.seen_sizes else capacity, num_streams)
         if spec.seen_sizes:
-            self.keys, self.values = shared.setdefault(spec, (self.keys, self.values))
+            self.caches = shared.setdefault(spec, self.caches)
         self.capacity = capacity
 
     patch.setattr(State, "__init__", init)
@@ -84,7 +84,7 @@ def forks_share_caches(patch: Patch) -> None:
     def shared(self: State, capacity: int | None = None, stream: int = 0) -> State:
         copy = fork(self, 400, stream)
         _, first = copies.setdefault(id(self), (self, copy))
-        copy.keys, copy.values = first.keys, first.values
+        copy.caches = first.caches
         return copy
 
     patch.setattr(State, "fork", shared)
@@ -107,7 +107,7 @@ def codec_rings_shared(patch: Patch) -> None:
     def new(self: Decoder, num_frames: int | None = None) -> State:
         state = _new_state(self)
         first = shared.setdefault(id(self), state)
-        state.keys, state.values = first.keys, first.values
+        state.caches = first.caches
         return state
 
     patch.setattr(Decoder, "new_state", new)

@@ -169,16 +169,7 @@ def test_unusable_values_are_usage_errors(
 def test_more_frames_than_the_engine_has_positions_for_are_a_usage_error(
     talker: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mosstalk.parity.streams.run._parts", lambda opened: None)
+    monkeypatch.setattr("mosstalk.parity.streams.run._SESSIONS", ())
     command = ["parity", "streams", "--model", str(talker), "--frames", "980"]
     assert main(command) == 2
     assert "positions; lower --" in capsys.readouterr().err
-
-
-def test_a_family_whose_sessions_are_others_is_checked_through_the_engine(
-    talker: Path, random_nano: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mosstalk.parity.streams.run._parts", lambda opened: None)
-    assert_exact(run_streams(ModelChoice(str(talker)).open(), Options()), SPEAKER)
-    with pytest.raises(UsageError, match="nothing to stream"):
-        run_streams(ModelChoice(str(random_nano)).open(), Options())

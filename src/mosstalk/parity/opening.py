@@ -11,8 +11,13 @@ from mosstalk.compute.backend import Backend, open_backend
 from mosstalk.compute.self_test.trust import trusted
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import UsageError
+from mosstalk.models.moss_tts_delay.model import DelayModel
+from mosstalk.models.moss_tts_delay.tokenizer import load_tokenizer
 from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.models.registry import family_for
+from mosstalk.parity.family.delay import DelayLanguageModel
+from mosstalk.parity.family.language_model import LanguageModel
+from mosstalk.parity.family.nano import NanoLanguageModel
 
 # Relative to the largest value. The cpu backend promises the same bits; NumPy's matrix product
 # sums in another order for other numbers of rows; GPUs promise what rounding allows.
@@ -82,19 +87,42 @@ class Opened:
     def has_codec(self) -> bool:
         return self.checkpoint.codec_config is not None
 
-    def nano(self, storage: StorageType | None = None) -> NanoModel:
+    def language_model(self, storage: StorageType | None = None) -> LanguageModel:
         """The language model, its matrices stored as `storage` (default: as chosen).
 
-        Raises UsageError if it is none of MOSS-TTS-Nano's architecture.
+        Raises UsageError for a codec alone.
         """
-        checkpoint, path = self.checkpoint, self.checkpoint.path
-        if not checkpoint.config:
-            raise UsageError(f"{path} is a codec alone; give a language model")
-        family = family_for(checkpoint.config)
-        model = family.load_language_model(checkpoint, self.backend, storage or self.storage)
+        checkpoint, model = self.checkpoint, self._load(storage)
+        if isinstance(model, NanoModel):
+            return NanoLanguageModel(model, checkpoint.tokenizer_model)
+        assert isinstance(model, DelayModel), type(model)
+        tokenizer = None if checkpoint.tokenizer_json is None else load_tokenizer(checkpoint)
+        return DelayLanguageModel(model, tokenizer)
+
+    def nano(self) -> NanoModel:
+        """The language model; raises UsageError if it is none of MOSS-TTS-Nano's architecture."""
+        model = self._load()
         if not isinstance(model, NanoModel):
-            raise UsageError(f"{path}: this check knows models of type moss_tts_nano only")
+            raise UsageError(
+                f"{self.checkpoint.path}: this check knows models of type moss_tts_nano only"
+            )
         return model
+
+    def delay(self) -> DelayModel:
+        """The language model; raises UsageError if it is none of the delay family."""
+        model = self._load()
+        if not isinstance(model, DelayModel):
+            raise UsageError(
+                f"{self.checkpoint.path}: this check knows models of type moss_tts_delay only"
+            )
+        return model
+
+    def _load(self, storage: StorageType | None = None) -> object:
+        checkpoint = self.checkpoint
+        if not checkpoint.config:
+            raise UsageError(f"{checkpoint.path} is a codec alone; give a language model")
+        family = family_for(checkpoint.config)
+        return family.load_language_model(checkpoint, self.backend, storage or self.storage)
 
     def codec(self) -> MossAudioTokenizer:
         """The codec; raises UsageError where there is none."""

@@ -1,1 +1,1 @@
-"""Whether what MOSS-TTS-Nano computes step by step over its caches equals a whole computation."""
+"""Whether what a model computes step by step over its caches equals a whole computation."""

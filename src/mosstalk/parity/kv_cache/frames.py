@@ -1,113 +1,71 @@
-"""Frames of codes: over the caches, and with all rows computed from the start for each frame."""
+"""Rows of codes: over the caches, and with all rows computed from the start for each of them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mosstalk.compute.sampling import SamplingParams
-from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
-from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.row_session import RowSession
 from mosstalk.parity.comparison import Comparison
+from mosstalk.parity.family.language_model import Drawing
 from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached
 
 _GREEDY = SamplingParams(temperature=0.0)
 _GREEDY_NEW = SamplingParams(temperature=0.0, repetition_penalty=1.5)
-_GATE = SamplingParams(temperature=1.0, top_k=50)
+_TEXT = SamplingParams(temperature=1.0, top_k=50)
 _SAMPLED = SamplingParams(temperature=0.8, top_k=25, top_p=0.95, repetition_penalty=1.2)
-
-
-class _Run:
-    """Frames drawn one after another by a session.
-
-    Where the model would stop, the codes it has drawn are appended by a step, so that a check
-    always gets its frames. `index` is the session's own count of frames.
-    """
-
-    def __init__(self, model: NanoModel, session: NanoSession, sampling: FrameSampling) -> None:
-        self.session = session
-        self.index = 0
-        self._model = model
-        self._sampling = sampling
-
-    def next(self) -> tuple[bool, NDArray[np.int32]]:
-        """Whether the model goes on, and the frame's codes [n_vq]."""
-        spare = self.session.fork()
-        codes = self.session.next_frame(self._sampling)
-        if codes is not None:
-            self.index += 1
-            return True, codes
-        assert spare.hidden is not None
-        decoder = self._model.frame_decoder(spare.num_codebooks)
-        _, codes, _ = decoder.run(spare.state, spare.hidden, self.index, self._sampling)
-        spare.step(self._model.config.audio_assistant_slot_token_id, codes.tolist())
-        self.session = spare
-        return False, codes
 
 
 def check_greedy(subject: Subject, comparison: Comparison) -> None:
     """The likeliest codes, without and with a repetition penalty."""
     for what, audio in (("greedy", _GREEDY), ("greedy with penalty", _GREEDY_NEW)):
-        sampling = FrameSampling(_GREEDY, audio, subject.seed)
-        _compare_frames(subject, comparison, what, sampling)
+        _compare_rows(subject, comparison, what, Drawing(_GREEDY, audio, subject.seed))
 
 
 def check_sampled(subject: Subject, comparison: Comparison) -> None:
     """Codes drawn with a fixed seed."""
-    sampling = FrameSampling(_GATE, _SAMPLED, subject.seed)
-    _compare_frames(subject, comparison, "sampled", sampling)
+    _compare_rows(subject, comparison, "sampled", Drawing(_TEXT, _SAMPLED, subject.seed))
 
 
 def check_second_generation(subject: Subject, comparison: Comparison) -> None:
-    """A session, and forks of it, that have generated before give the same frames again."""
-    sampling = FrameSampling(_GREEDY, _GREEDY_NEW, subject.seed)
+    """A session, and forks of it, that have generated before give the same rows again."""
+    drawing = Drawing(_GREEDY, _GREEDY_NEW, subject.seed)
     prefix = subject.prefilled()
-    first = _Run(subject.model, prefix.fork(), sampling)
-    codes = [first.next()[1] for _ in range(subject.frames)]
-    assert first.session.hidden is not None
+    first = subject.model.start(prefix.fork(), subject.rows, drawing)
+    rows = [first.next().row for _ in range(subject.generated)]
     again = first.session
     again.prefill(subject.rows, reuse_rows=len(subject.rows) - 1)
     for what, session in (("same session", again), ("another fork", prefix.fork())):
-        run = _Run(subject.model, session, sampling)
-        found = [run.next()[1] for _ in range(subject.frames)]
-        comparison.add_ids(f"{what}, codes", np.stack(codes), np.stack(found))
+        run = subject.model.start(session, subject.rows, drawing)
+        found = [run.next().row for _ in range(subject.generated)]
+        comparison.add_ids(f"{what}, rows", np.stack(rows), np.stack(found))
     hidden = again.prefill(subject.rows)
     subject.compare(comparison, "prompt after frames", again, hidden)
 
 
-def _compare_frames(
-    subject: Subject, comparison: Comparison, what: str, sampling: FrameSampling
-) -> None:
-    """Each frame over the caches of a fork, against one whose rows are all computed anew."""
-    model, config = subject.model, subject.model.config
-    run = _Run(model, subject.prefilled().fork(subject.budget), sampling)
+def _compare_rows(subject: Subject, comparison: Comparison, what: str, drawing: Drawing) -> None:
+    """Each row over the caches of a fork, against one whose past is all computed anew."""
+    session = subject.prefilled().fork(subject.budget)
+    run = subject.model.start(session, subject.rows, drawing)
     rows = subject.rows
-    seen = [np.zeros(size, np.uint8) for size in config.audio_codebook_sizes]
-    for frame in range(subject.frames):
-        at = f"{what} frame {frame}"
+    for index in range(subject.generated):
+        at = f"{what} row {index}"
         whole = subject.session()
         whole.prefill(rows)
         _compare_last(comparison, at, whole, run.session)
-        for held, known in zip(whole.state.seen, seen, strict=True):
-            held[0] = known
-        assert whole.hidden is not None
-        decoder = model.frame_decoder(config.n_vq)
-        index = run.index
-        goes_on, codes = run.next()
-        expected = decoder.run(whole.state, whole.hidden, index, sampling)
-        comparison.add_ids(f"{at}, codes", expected[1], codes)
-        comparison.require(expected[0] == goes_on, f"{at}: one goes on and the other stops")
-        for known, code in zip(seen, codes, strict=True):
-            known[code] = 1
-        row = np.array([[config.audio_assistant_slot_token_id, *codes]], np.int32)
-        rows = np.concatenate([rows, row])
+        expected = run.expected(whole)
+        found = run.next()
+        comparison.add_ids(f"{at}, ids", expected.row, found.row)
+        comparison.require(expected.stops == found.stops, f"{at}: one goes on, the other stops")
+        if expected.frame is not None and found.frame is not None:
+            comparison.add_ids(f"{at}, frame", expected.frame, found.frame)
+        else:
+            comparison.require(expected.frame is found.frame, f"{at}: one has no frame")
+        rows = np.concatenate([rows, found.row[None]])
     whole = subject.session()
     whole.prefill(rows)
-    _compare_last(comparison, f"after {what} frames", whole, run.session)
+    _compare_last(comparison, f"after {what} rows", whole, run.session)
 
 
-def _compare_last(
-    comparison: Comparison, what: str, whole: NanoSession, found: NanoSession
-) -> None:
+def _compare_last(comparison: Comparison, what: str, whole: RowSession, found: RowSession) -> None:
     if found.cached_positions != whole.cached_positions:
         comparison.fail(
             f"{what}: {found.cached_positions} rows are cached, not {whole.cached_positions}"

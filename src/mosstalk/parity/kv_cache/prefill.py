@@ -4,19 +4,18 @@ import numpy as np
 
 from mosstalk.compute.backend import open_backend
 from mosstalk.compute.state import State
-from mosstalk.models.moss_tts_nano.global_transformer import MAX_ROWS, GlobalTransformer
 from mosstalk.parity.comparison import Comparison
 from mosstalk.parity.kv_cache.subject import Subject
 
-_CHUNKS = (1, 2, 3, 7, 16, MAX_ROWS - 1, MAX_ROWS, MAX_ROWS + 1)
+_CHUNKS = (1, 2, 3, 7, 16)
 _THREADS = (1, 2, 3)
 _ROOM = 300  # rows of a budget that is larger than needed
 
 
 def check_chunks(subject: Subject, comparison: Comparison) -> None:
     """Prefill in chunks, each over what the chunks before it cached."""
-    total = len(subject.rows)
-    for size in _CHUNKS:
+    total, most = len(subject.rows), subject.model.spec.max_rows
+    for size in (*_CHUNKS, most - 1, most, most + 1):
         if size >= total:
             break
         session = subject.session()
@@ -32,7 +31,7 @@ def check_steps(subject: Subject, comparison: Comparison) -> None:
     total = len(subject.rows)
     for steps in sorted({1, 2, total // 2, total - 1}):
         session = subject.prefilled(total - steps)
-        hidden = [session.step(row[0], row[1:].tolist()) for row in subject.rows[-steps:]]
+        hidden = [session.append(row) for row in subject.rows[-steps:]]
         subject.compare(comparison, f"last {steps} rows by steps", session, np.stack(hidden))
 
 
@@ -45,7 +44,7 @@ def check_single_rows(subject: Subject, comparison: Comparison) -> None:
 def check_capacity(subject: Subject, comparison: Comparison) -> None:
     """Caches that just hold the prompt, and caches with room to spare."""
     total = len(subject.rows)
-    longest = subject.model.config.max_position_embeddings
+    longest = subject.model.max_positions
     for budget in sorted({total, min(total + _ROOM, longest)}):
         session = subject.session(budget)
         subject.compare(comparison, f"room for {budget}", session, session.prefill(subject.rows))
@@ -57,8 +56,8 @@ def check_threads(subject: Subject, comparison: Comparison) -> None:
     for threads in _THREADS:
         if threads == model.backend.threads:
             continue
-        backend = open_backend(model.backend.name, threads)
-        transformer = GlobalTransformer(model.config, model.weights, backend)
-        hidden = transformer.run(State(model.spec, len(subject.rows)), subject.rows)
+        transformer = model.transformer(open_backend(model.backend.name, threads))
+        state = State(model.spec, len(subject.rows))
+        hidden = transformer.run(state, subject.rows, model.spec.max_rows)
         positions = range(len(hidden))
         comparison.add(f"{threads} threads", subject.hidden, hidden, positions=positions)

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.row_session import RowSession
 from mosstalk.parity.comparison import Comparison
-from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached, cut, random_rows
+from mosstalk.parity.kv_cache.subject import Subject, cached_rows, compare_cached, cut
 
 
 def check_prefix(subject: Subject, comparison: Comparison) -> None:
@@ -45,7 +45,7 @@ def check_truncate(subject: Subject, comparison: Comparison) -> None:
         hidden = session.prefill(subject.rows, reuse_rows=kept)
         subject.compare(comparison, f"truncated to {kept}", session, hidden)
     session = _truncated(subject, comparison, total // 2)
-    steps = [session.step(row[0], row[1:].tolist()) for row in subject.rows[total // 2 :]]
+    steps = [session.append(row) for row in subject.rows[total // 2 :]]
     subject.compare(comparison, "truncated, then steps", session, np.stack(steps))
 
 
@@ -63,11 +63,7 @@ def check_save(subject: Subject, comparison: Comparison) -> None:
 
 def check_changed_row(subject: Subject, comparison: Comparison) -> None:
     """Control: another text id, or another code, early in the prompt changes its last hidden."""
-    config, at = subject.model.config, len(subject.rows) // 3
-    text, code = subject.rows.copy(), subject.rows.copy()
-    text[at, 0] = (text[at, 0] + 1) % config.vocab_size
-    code[at, 1] = 0 if code[at, 1] >= config.audio_codebook_sizes[0] else code[at, 1] + 1
-    for what, rows in (("text id", text), ("code", code)):
+    for what, rows in subject.model.changed(subject.rows, len(subject.rows) // 3):
         hidden = subject.session().prefill(rows)
         comparison.add(f"changed {what}", subject.hidden[-1], hidden[-1])
 
@@ -90,7 +86,7 @@ def check_wrong_prefix(subject: Subject, comparison: Comparison) -> None:
 
 def other_rows(subject: Subject) -> NDArray[np.int32]:
     """A prompt as long as the subject's, of other rows."""
-    return random_rows(subject.model.config, len(subject.rows), subject.seed + 1)
+    return subject.model.random_prompt(len(subject.rows), subject.seed + 1)
 
 
 def _other_after(subject: Subject, kept: int) -> NDArray[np.int32]:
@@ -98,7 +94,7 @@ def _other_after(subject: Subject, kept: int) -> NDArray[np.int32]:
     return np.concatenate([subject.rows[:kept], other_rows(subject)[kept:]])
 
 
-def _truncated(subject: Subject, comparison: Comparison, kept: int) -> NanoSession:
+def _truncated(subject: Subject, comparison: Comparison, kept: int) -> RowSession:
     """A session whose rows after the first `kept` were not the prompt's, and are cut off."""
     session = subject.session()
     session.prefill(_other_after(subject, kept))

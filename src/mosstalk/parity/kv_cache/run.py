@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mosstalk.errors import UsageError
-from mosstalk.models.moss_tts_nano.config import NanoConfig
-from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.parity.comparison import CheckResult, Comparison, Expectation
-from mosstalk.parity.kv_cache import frames, local, prefill, reads, reuse
+from mosstalk.parity.family.delay import DelayLanguageModel
+from mosstalk.parity.family.language_model import LanguageModel
+from mosstalk.parity.family.nano import NanoLanguageModel
+from mosstalk.parity.kv_cache import frames, heads, local, prefill, reads, reuse
 from mosstalk.parity.kv_cache.subject import Subject, make_subject
 from mosstalk.parity.opening import Opened, Setting
 from mosstalk.parity.report import Report
@@ -46,6 +47,12 @@ class _Check:
     compare: Callable[[Subject, Comparison], None]
     expects: Expectation = "equal"
     backends: tuple[str, ...] | None = None  # None: all
+    family: type[LanguageModel] | None = None  # None: all
+
+    def applies(self, model: LanguageModel) -> bool:
+        if self.backends is not None and model.backend.name not in self.backends:
+            return False
+        return self.family is None or isinstance(model, self.family)
 
 
 _CHECKS = (
@@ -61,9 +68,12 @@ _CHECKS = (
     _Check("frames, greedy", frames.check_greedy),
     _Check("frames, sampled", frames.check_sampled),
     _Check("second generation", frames.check_second_generation),
-    _Check("local frame repeat", local.check_repeat),
-    _Check("local frame slots", local.check_slots),
-    _Check("fewer codebooks", local.check_fewer_codebooks),
+    _Check("local frame repeat", local.check_repeat, family=NanoLanguageModel),
+    _Check("local frame slots", local.check_slots, family=NanoLanguageModel),
+    _Check("fewer codebooks", local.check_fewer_codebooks, family=NanoLanguageModel),
+    _Check("heads repeat", heads.check_repeat, family=DelayLanguageModel),
+    _Check("heads in parts", heads.check_slots, family=DelayLanguageModel),
+    _Check("heads over the cache", heads.check_cached, family=DelayLanguageModel),
     _Check("reads leave the cache", reads.check_reads),
     _Check("prompt change must differ", reuse.check_changed_row, "differ"),
     _Check("other order must differ", reuse.check_order, "differ"),
@@ -76,8 +86,8 @@ def run_kv_cache(opened: Opened, options: Options) -> Report:
 
     Raises UsageError for options that the model cannot follow.
     """
-    model = opened.nano()
-    _check_length(model.config, options)
+    model = opened.language_model()
+    _check_length(model, options)
     tolerance = opened.tolerance(options.tolerance)
     settings: dict[str, Setting] = {
         **opened.settings,
@@ -91,12 +101,12 @@ def run_kv_cache(opened: Opened, options: Options) -> Report:
 
 
 def check_model(
-    model: NanoModel, rows: int, num_frames: int, seed: int, tolerance: float
+    model: LanguageModel, rows: int, num_frames: int, seed: int, tolerance: float
 ) -> Iterator[CheckResult]:
     """Results in the order of the table."""
     subject = make_subject(model, rows, num_frames, seed, tolerance)
     for check in _CHECKS:
-        if check.backends and model.backend.name not in check.backends:
+        if not check.applies(model):
             continue
         comparison = Comparison(check.name, tolerance, check.expects)
         try:
@@ -106,10 +116,9 @@ def check_model(
         yield comparison.result()
 
 
-def _check_length(config: NanoConfig, options: Options) -> None:
-    longest = config.max_position_embeddings
-    if options.rows + options.frames > longest:
+def _check_length(model: LanguageModel, options: Options) -> None:
+    if options.rows + model.rows_for(options.frames) > model.max_positions:
         raise UsageError(
             f"{options.rows} rows and {options.frames} frames are more than the model's "
-            f"{longest} positions"
+            f"{model.max_positions} positions"
         )

@@ -5,18 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.models.moss_tts_nano.config import NanoConfig
-from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession
-from mosstalk.models.row_session import PrefillMode
+from mosstalk.models.row_session import PrefillMode, RowSession
 from mosstalk.parity.comparison import Comparison
-
-_TEXT, _FULL, _PARTIAL = 0, 1, 2  # kinds of rows: no codes, all codes, some codes
+from mosstalk.parity.family.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """A copy of what the global layers have cached: keys and values [rows, heads, head_dim]."""
+    """A copy of what the layers that remember rows hold: keys, values [rows, heads, head_dim]."""
 
     keys: tuple[NDArray[np.float32], ...]
     values: tuple[NDArray[np.float32], ...]
@@ -26,7 +22,7 @@ class Cached:
 class Subject:
     """What every check works on; `hidden` and `cached` are those of one whole prefill."""
 
-    model: NanoModel
+    model: LanguageModel
     rows: NDArray[np.int32]  # [n, 1 + n_vq]
     frames: int
     seed: int
@@ -36,16 +32,21 @@ class Subject:
 
     @property
     def budget(self) -> int:
-        """Rows of the prompt and all frames."""
-        return len(self.rows) + self.frames
+        """Rows of the prompt and of all frames."""
+        return len(self.rows) + self.generated
 
-    def session(self, budget: int = 0, prefill_mode: PrefillMode = "batched") -> NanoSession:
+    @property
+    def generated(self) -> int:
+        """Rows in which all frames become whole."""
+        return self.model.rows_for(self.frames)
+
+    def session(self, budget: int = 0, prefill_mode: PrefillMode = "batched") -> RowSession:
         """A new session with room for `budget` rows (default: the prompt and all frames)."""
         made = self.model.session(prefill_mode)
         made.begin_generation(budget or self.budget)
         return made
 
-    def prefilled(self, num_rows: int | None = None) -> NanoSession:
+    def prefilled(self, num_rows: int | None = None) -> RowSession:
         """A new session that holds the first `num_rows` rows of the prompt (default: all)."""
         made = self.session()
         made.prefill(self.rows[:num_rows])
@@ -55,7 +56,7 @@ class Subject:
         self,
         comparison: Comparison,
         what: str,
-        session: NanoSession,
+        session: RowSession,
         hidden: NDArray[np.float32],
     ) -> None:
         """The prompt's last len(hidden) hidden vectors and all its K/V, with the whole prefill's.
@@ -72,34 +73,17 @@ class Subject:
 
 
 def make_subject(
-    model: NanoModel, num_rows: int, frames: int, seed: int, tolerance: float
+    model: LanguageModel, num_rows: int, frames: int, seed: int, tolerance: float
 ) -> Subject:
     """Draw the prompt and compute it whole."""
-    rows = random_rows(model.config, num_rows, seed)
+    rows = model.random_prompt(num_rows, seed)
     session = model.session()
-    session.begin_generation(num_rows + frames)
+    session.begin_generation(num_rows + model.rows_for(frames))
     hidden = session.prefill(rows)
     return Subject(model, rows, frames, seed, tolerance, hidden, cached_rows(session))
 
 
-def random_rows(config: NanoConfig, count: int, seed: int) -> NDArray[np.int32]:
-    """Rows of text, of reference and generated codes, and of codes with pads between them."""
-    generator = np.random.default_rng(seed)
-    slots = (config.audio_user_slot_token_id, config.audio_assistant_slot_token_id)
-    rows = np.full((count, 1 + config.n_vq), config.audio_pad_token_id, np.int32)
-    kinds = generator.choice([_TEXT, _FULL, _PARTIAL], count, p=[0.5, 0.3, 0.2])
-    for row, kind in zip(rows, kinds, strict=True):
-        row[0] = generator.integers(config.vocab_size)
-        if kind == _TEXT:
-            continue
-        row[0] = generator.choice(slots)
-        codes = generator.integers(config.audio_codebook_sizes)
-        is_given = generator.random(config.n_vq) < (1.0 if kind == _FULL else 0.5)
-        row[1:][is_given] = codes[is_given]
-    return rows
-
-
-def cached_rows(session: NanoSession) -> Cached:
+def cached_rows(session: RowSession) -> Cached:
     """What the layers that remember rows hold."""
     state = session.state
     kept = [i for i, spec in enumerate(state.spec.caches) if not spec.fixed_len]

@@ -5,21 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.checkpoint.storage import StorageType, StoredTensor
+from mosstalk.checkpoint.storage import StorageType
 from mosstalk.checkpoint.weights import storage_for
 from mosstalk.errors import UsageError
-from mosstalk.models.moss_tts_nano.config import NanoConfig
-from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.prompt import PromptBuilder
 from mosstalk.parity.comparison import CheckResult, Comparison
+from mosstalk.parity.family.language_model import LanguageModel
 from mosstalk.parity.figure import Figure, Line, Table
-from mosstalk.parity.kv_cache.subject import random_rows
 from mosstalk.parity.opening import Opened, Setting
 from mosstalk.parity.report import Report
 from mosstalk.parity.storage.codec import compare_codec
 from mosstalk.parity.storage.language import Trace, drift, trace
 from mosstalk.parity.storage.rounding import DRIFT_TOLERANCE, ROUNDING, TYPES
-from mosstalk.text.tokenizer import Tokenizer
 
 _SENTENCE = "The quick brown fox jumps over the lazy dog."
 _LANGUAGE_HEADER = (
@@ -28,8 +24,8 @@ _LANGUAGE_HEADER = (
     "hidden, largest",
     "hidden, rms",
     "logits, largest",
-    "frames in step",
-    "codes equal",
+    "rows in step",
+    "ids equal",
     "first disagreement",
 )
 
@@ -71,18 +67,19 @@ def run_storage(opened: Opened, options: Options) -> Report:
 
 
 def _language(opened: Opened, options: Options) -> tuple[list[CheckResult], Table, Figure]:
-    model = opened.nano(StorageType.F32)
-    rows = _prompt(opened, model.config, options)
-    _check_length(model.config, len(rows) + options.frames)
-    whole = trace(model, rows, options.frames)
+    model = opened.language_model(StorageType.F32)
+    rows = _prompt(model, options)
+    count = model.rows_for(options.frames)
+    _check_length(model, len(rows) + count)
+    whole = trace(model, rows, count)
     peak = np.abs(whole.hidden).max()
     positions = range(len(whole.hidden))
     results, lines = [], []
     cells = [_row("f32", model, whole, whole)]
     for storage in TYPES:
-        other = opened.nano(storage)
+        other = opened.language_model(storage)
         results.append(_weights(model, other, storage))
-        found = trace(other, rows, options.frames, whole)
+        found = trace(other, rows, count, whole)
         comparison = Comparison(f"hidden, {storage}", DRIFT_TOLERANCE[storage])
         comparison.add("hidden", whole.hidden, found.hidden)
         results.append(comparison.result())
@@ -92,29 +89,28 @@ def _language(opened: Opened, options: Options) -> tuple[list[CheckResult], Tabl
     figure = Figure(
         "Hidden vectors: drift from f32", "position", "relative", tuple(lines), is_log=True
     )
-    title = f"Language model, {options.frames} frames with the history of f32"
+    title = f"Language model, {count} rows after the prompt with the history of f32"
     return results, Table(title, _LANGUAGE_HEADER, tuple(cells)), figure
 
 
-def _prompt(opened: Opened, config: NanoConfig, options: Options) -> NDArray[np.int32]:
+def _prompt(model: LanguageModel, options: Options) -> NDArray[np.int32]:
     """The prompt of a sentence, or random rows for a model without a tokeniser."""
-    if opened.checkpoint.tokenizer_model is None:
-        return random_rows(config, options.rows, options.seed)
-    return PromptBuilder(config, Tokenizer(opened.checkpoint.tokenizer_model)).plain(_SENTENCE).rows
+    rows = model.sentence_prompt(_SENTENCE)
+    return model.random_prompt(options.rows, options.seed) if rows is None else rows
 
 
-def _check_length(config: NanoConfig, positions: int) -> None:
-    if positions > config.max_position_embeddings:
+def _check_length(model: LanguageModel, positions: int) -> None:
+    if positions > model.max_positions:
         raise UsageError(
-            f"{positions} rows and frames are more than the model's "
-            f"{config.max_position_embeddings} positions; lower --rows or --frames"
+            f"{positions} rows and frames are more than the model's {model.max_positions} "
+            "positions; lower --rows or --frames"
         )
 
 
-def _weights(model: NanoModel, other: NanoModel, storage: StorageType) -> CheckResult:
+def _weights(model: LanguageModel, other: LanguageModel, storage: StorageType) -> CheckResult:
     """Every matrix is stored as asked, or as f16 where q8_0 has no whole blocks, and rounded."""
     comparison = Comparison(f"weights, {storage}", ROUNDING[storage])
-    for exact, rounded in zip(_matrices(model), _matrices(other), strict=True):
+    for exact, rounded in zip(model.matrices(), other.matrices(), strict=True):
         wanted = storage_for(exact, storage)
         comparison.require(
             rounded.storage is wanted, f"{exact.name} is stored as {rounded.storage}, not {wanted}"
@@ -123,24 +119,17 @@ def _weights(model: NanoModel, other: NanoModel, storage: StorageType) -> CheckR
     return comparison.result()
 
 
-def _matrices(model: NanoModel) -> list[StoredTensor]:
-    weights = model.weights
-    blocks = (*weights.global_stack.blocks, *weights.local_stack.blocks)
-    inner = [m for b in blocks for m in (b.c_attn[0], b.c_proj[0], b.fc_in[0], b.fc_out[0])]
-    return [weights.wte, *weights.audio_embeddings, *inner]
-
-
-def _row(name: str, model: NanoModel, whole: Trace, found: Trace) -> tuple[str, ...]:
-    drifted = drift(whole.frames, found.frames)
+def _row(name: str, model: LanguageModel, whole: Trace, found: Trace) -> tuple[str, ...]:
+    drifted = drift(whole.rows, found.rows)
     difference = found.hidden.astype(np.float64) - whole.hidden
     peak = float(np.abs(whole.hidden).max())
     return (
         name,
-        f"{sum(t.num_bytes for t in _matrices(model)) / 1e6:.1f}",
+        f"{sum(t.num_bytes for t in model.matrices()) / 1e6:.1f}",
         f"{np.abs(difference).max() / peak:.2e}",
         f"{np.sqrt(np.square(difference).mean()) / peak:.2e}",
         f"{drifted.logits:.2e}",
-        f"{drifted.frames_in_step} of {len(whole.frames)}",
-        f"{100 * drifted.codes_equal:.1f} %",
+        f"{drifted.rows_in_step} of {len(whole.rows)}",
+        f"{100 * drifted.ids_equal:.1f} %",
         str(drifted.first or "none"),
     )

@@ -6,9 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
 from mosstalk.errors import UsageError
-from mosstalk.models.moss_tts_nano.model import NanoModel
 from mosstalk.parity.comparison import CheckResult, Comparison, Expectation
 from mosstalk.parity.figure import Table
 from mosstalk.parity.opening import Opened, Setting
@@ -20,7 +18,6 @@ from mosstalk.parity.streams.talk import Parts
 from mosstalk.types import Voice
 
 MIN_STREAMS = 2
-_NANO = "moss_tts_nano"
 _GROUPS = (1, 2, 3)  # frames of a codec call
 
 S = TypeVar("S")
@@ -76,20 +73,17 @@ _SPEAKER = (
 def run_streams(opened: Opened, options: Options) -> Report:
     """Run every check that applies to what the checkpoint holds, and its device.
 
-    Sessions and codec streams are advanced frame by frame; where the checkpoint can speak a text,
+    Sessions and codec streams are advanced turn by turn; where the checkpoint can speak a text,
     streams of the engine take turns too. Raises UsageError for options that the model cannot
     follow, or a model of which none applies.
     """
     tolerance = opened.tolerance(options.tolerance)
     parts = _parts(opened)
-    results: list[CheckResult] = []
-    tables: list[Table] = []
-    if parts is not None:
-        requests = _requests(parts, options)
-        subject = Subject(parts, requests, options.frames, options.seed)
-        checks = [check for check in _SESSIONS if parts.model or not check.needs_model]
-        results += _results(checks, subject, tolerance)
-        tables.append(_sessions_table(requests))
+    requests = _requests(parts, options)
+    subject = Subject(parts, requests, parts.turns_for(options.frames), options.seed)
+    checks = [check for check in _SESSIONS if parts.model or not check.needs_model]
+    results = list(_results(checks, subject, tolerance))
+    tables = [_sessions_table(requests)]
     if _can_speak(opened):
         choice = replace(opened.choice, weight_type=str(opened.storage))
         asked = speaker.make_subject(
@@ -97,10 +91,6 @@ def run_streams(opened: Opened, options: Options) -> Report:
         )
         results += _results(_SPEAKER, asked, tolerance)
         tables.append(_speaker_table(asked))
-    if not results:
-        raise UsageError(
-            f"{opened.checkpoint.path}: nothing to stream; name its codec with --codec"
-        )
     settings: dict[str, Setting] = {
         **opened.settings,
         "streams": options.streams,
@@ -111,15 +101,12 @@ def run_streams(opened: Opened, options: Options) -> Report:
     return Report("streams", settings, tuple(results), tuple(tables))
 
 
-def _parts(opened: Opened) -> Parts | None:
-    """What sessions run on; None for a language model of a family whose sessions are others."""
-    model: NanoModel | None = None
-    if opened.has_language_model:
-        if opened.checkpoint.config.get("model_type") != _NANO:
-            return None
-        model = opened.nano()
-    codec: MossAudioTokenizer | None = opened.codec() if opened.has_codec else None
-    return Parts(model, codec)
+def _parts(opened: Opened) -> Parts:
+    """What sessions run on."""
+    return Parts(
+        opened.language_model() if opened.has_language_model else None,
+        opened.codec() if opened.has_codec else None,
+    )
 
 
 def _can_speak(opened: Opened) -> bool:
@@ -141,13 +128,13 @@ def _requests(parts: Parts, options: Options) -> tuple[Request, ...]:
             Request(f"request {i}", group, None, given)
             for i, (group, given) in enumerate(zip(groups, codes, strict=True))
         )
-    longest = parts.model.config.max_position_embeddings
-    if most_rows() + options.frames > longest:
+    longest = parts.model.max_positions
+    if most_rows() + parts.turns_for(options.frames) > longest:
         raise UsageError(
             f"prompts of up to {most_rows()} rows and {options.frames} frames are more than the "
             f"model's {longest} positions; lower --frames"
         )
-    prompts = draw_prompts(parts.model.config, count, options.seed)
+    prompts = draw_prompts(parts.model, count, options.seed)
     return tuple(
         Request(f"request {i}", group, prompt, None)
         for i, (group, prompt) in enumerate(zip(groups, prompts, strict=True))

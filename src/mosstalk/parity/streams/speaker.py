@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.engine import Speaker
+from mosstalk.models.moss_tts_delay.members import TTSD
+from mosstalk.models.moss_tts_delay.speech import DelaySpeech
 from mosstalk.parity.comparison import Comparison
 from mosstalk.stream import SpeechStream
 from mosstalk.types import SpeechSettings, Voice
@@ -23,6 +25,7 @@ _TEXTS = (
     "Numbers: one, two, three, four, and so on.",
     "Who is there? Nobody answers.",
 )
+_INSTRUCTIONS = ("A tired old man.", "A warm, low, unhurried woman's voice.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,18 @@ class Subject:
 def make_subject(speaker: Speaker, count: int, frames: int, seed: int) -> Subject:
     """Requests of different texts and seeds, of two voices and of none, greedy and sampled."""
     voices: list[str | Voice] = [NO_VOICE, *_voices(speaker, seed)]
+    member = speaker.model.member if isinstance(speaker.model, DelaySpeech) else None
     asked = []
     for i in range(count):
         settings: SpeechSettings = {"seed": seed + i, "max_frames": frames, "max_tokens": 20}
         if i % 2 == 0:
             settings["temperature"] = 0.0
+        if member is not None:
+            settings["instruction"] = _INSTRUCTIONS[i % len(_INSTRUCTIONS)]
+            settings["force_audio_start"] = i % 3 != 2
         text = f"{_TEXTS[i % len(_TEXTS)]} {i + 1}."
+        if member is TTSD:  # it speaks dialogues
+            text, settings["max_tokens"] = f"[S1] {text}", 0
         asked.append(Asked(f"speaker {i}", text, voices[i % len(voices)], settings))
     return Subject(speaker, tuple(asked), seed)
 

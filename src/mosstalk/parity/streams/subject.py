@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mosstalk.parity.comparison import Comparison
 from mosstalk.parity.streams.requests import Request
@@ -16,7 +18,7 @@ class Subject:
 
     parts: Parts
     requests: tuple[Request, ...]
-    frames: int
+    turns_each: int
     seed: int
     _alone: dict[int, Trace] = field(default_factory=dict)
 
@@ -27,8 +29,8 @@ class Subject:
         return self._alone[index]
 
     def run_alone(self, request: Request) -> Trace:
-        talk = Talk(self.parts, request, self.frames)
-        for _ in range(self.frames):
+        talk = Talk(self.parts, request, self.turns_each)
+        for _ in range(self.turns_each):
             talk.next()
         return talk.trace
 
@@ -36,7 +38,7 @@ class Subject:
         """All requests, none begun; those of one voice go on from its prefilled rows."""
         prompts = [request.prompt for request in self.requests if request.prompt is not None]
         voice = self.parts.voice(prompts)
-        return [Talk(self.parts, request, self.frames, voice) for request in self.requests]
+        return [Talk(self.parts, request, self.turns_each, voice) for request in self.requests]
 
     def turns(self, indices: list[int], each: int, salt: int) -> list[int]:
         """Which request comes next: `each` turns for all of `indices`, shuffled."""
@@ -48,23 +50,23 @@ class Subject:
         return [i for i in range(len(self.requests)) if i != index]
 
     def compare(
-        self, comparison: Comparison, index: int, found: Trace, frames: int | None = None
+        self, comparison: Comparison, index: int, found: Trace, turns: int | None = None
     ) -> None:
-        """What a request was given, with the first `frames` (default: all) of it alone."""
+        """What a request was given, with the first `turns` (default: all) of it alone."""
         name, alone = self.requests[index].name, self.alone(index)
-        for what, expected, given in _first_frames(alone, found, frames or self.frames):
-            if what == "codes":
-                comparison.add_ids(f"{name}, codes", expected, given)
+        for what, expected, given in _first_turns(alone, found, turns or self.turns_each):
+            if what == "ids":
+                comparison.add_ids(f"{name}, ids", expected, given)
             else:
                 comparison.add(f"{name}, {what}", expected, given)
 
 
-def _first_frames(
-    alone: Trace, found: Trace, frames: int
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    yield "codes", np.stack(alone.codes[:frames]), np.stack(found.codes)
+def _first_turns(
+    alone: Trace, found: Trace, turns: int
+) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+    yield "ids", np.stack(alone.ids[:turns]), np.stack(found.ids)
     if alone.hidden:
-        yield "hidden", np.stack(alone.hidden[:frames]), np.stack(found.hidden)
+        yield "hidden", np.stack(alone.hidden[:turns]), np.stack(found.hidden)
     if alone.samples and found.samples:
         calls = len(found.samples)
         expected, given = (np.concatenate(trace.samples[:calls], 1) for trace in (alone, found))

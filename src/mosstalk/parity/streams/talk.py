@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from mosstalk.codec.codec import DecodeNext
 from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
-from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.row_session import RowSession
+from mosstalk.parity.family.language_model import LanguageModel, Run
 from mosstalk.parity.streams.requests import PREFIX_ROWS, Prompt, Request
 
 
@@ -16,8 +16,8 @@ from mosstalk.parity.streams.requests import PREFIX_ROWS, Prompt, Request
 class Trace:
     """What a request has been given so far."""
 
-    codes: list[NDArray[np.int32]] = field(default_factory=list)  # [n_vq] of each frame
-    hidden: list[NDArray[np.float32]] = field(default_factory=list)  # after each frame
+    ids: list[NDArray[np.int32]] = field(default_factory=list)  # a row, or a frame's given codes
+    hidden: list[NDArray[np.float32]] = field(default_factory=list)  # after each row
     samples: list[NDArray[np.float32]] = field(default_factory=list)  # [channels, n] of each call
 
 
@@ -25,24 +25,27 @@ class Trace:
 class Parts:
     """What all requests share; one of the two may be missing."""
 
-    model: NanoModel | None
+    model: LanguageModel | None
     codec: MossAudioTokenizer | None
 
-    def session(self, prompt: Prompt, frames: int, voice: NanoSession | None) -> NanoSession:
-        """A session that holds the prompt; it goes on from the prefilled `voice` where it can."""
+    def turns_for(self, frames: int) -> int:
+        """Turns of a request in which so many frames become whole."""
+        return frames if self.model is None else self.model.rows_for(frames)
+
+    def run(self, prompt: Prompt, turns: int, voice: RowSession | None) -> Run:
+        """A run after the prompt; it goes on from the prefilled `voice` where it can."""
         assert self.model is not None
-        budget = len(prompt.rows) + frames
+        budget = len(prompt.rows) + turns
         if voice is not None and prompt.shares_prefix:
             session = voice.fork(budget)
-            session.num_codebooks = prompt.num_codebooks
             session.prefill(prompt.rows, reuse_rows=PREFIX_ROWS)
-            return session
-        session = self.model.session(num_codebooks=prompt.num_codebooks)
-        session.begin_generation(budget)
-        session.prefill(prompt.rows)
-        return session
+        else:
+            session = self.model.session()
+            session.begin_generation(budget)
+            session.prefill(prompt.rows)
+        return self.model.start(session, prompt.rows, prompt.drawing)
 
-    def voice(self, prompts: list[Prompt]) -> NanoSession | None:
+    def voice(self, prompts: list[Prompt]) -> RowSession | None:
         """The rows that requests share, prefilled once."""
         if self.model is None:
             return None
@@ -54,33 +57,35 @@ class Parts:
 
 
 class Talk:
-    """A request that is advanced frame by frame. It begins with its first frame.
-
-    Where the model would stop, the codes it has drawn are appended by a step: a check always gets
-    its frames.
-    """
+    """A request that is advanced turn by turn: a row, or a frame of given codes. It begins with
+    its first turn."""
 
     def __init__(
-        self, parts: Parts, request: Request, frames: int, voice: NanoSession | None = None
+        self, parts: Parts, request: Request, turns: int, voice: RowSession | None = None
     ) -> None:
         self.request = request
         self.trace = Trace()
-        self.session: NanoSession | None = None
+        self._run: Run | None = None
         self._parts = parts
-        self._frames = frames
+        self._turns = turns
         self._voice = voice
         self._decode: DecodeNext | None = None
         self._pending: list[NDArray[np.int32]] = []
 
+    @property
+    def session(self) -> RowSession | None:
+        """What holds the rows; None without a language model, and before the first turn."""
+        return None if self._run is None else self._run.session
+
     def next(self) -> None:
-        """Make one frame; its samples come with those of its group."""
-        if not self.trace.codes:
+        """Take one turn; samples come when a group of frames is whole."""
+        if not self.trace.ids:
             self._begin()
-        codes = self._next_codes()
-        self.trace.codes.append(codes)
-        self._pending.append(codes)
-        is_last = len(self.trace.codes) == self._frames
-        if is_last or len(self._pending) == self.request.group:
+        frame = self._advance()
+        if frame is not None:
+            self._pending.append(frame)
+        is_last = len(self.trace.ids) == self._turns
+        if self._pending and (is_last or len(self._pending) == self.request.group):
             self._hand_out()
 
     def cancel(self) -> None:
@@ -89,42 +94,35 @@ class Talk:
             self.session.reset_cache()
         self._decode = None
 
-    def take_over(self, session: NanoSession) -> None:
+    def take_over(self, session: RowSession) -> None:
         """Begin in a session that another request has left."""
-        prompt = self.request.prompt
-        assert prompt is not None
-        session.num_codebooks = prompt.num_codebooks
-        session.begin_generation(len(prompt.rows) + self._frames)
+        prompt, model = self.request.prompt, self._parts.model
+        assert prompt is not None and model is not None
+        session.begin_generation(len(prompt.rows) + self._turns)
         session.prefill(prompt.rows)
-        self.session = session
+        self._run = model.start(session, prompt.rows, prompt.drawing)
 
     def _begin(self) -> None:
         prompt = self.request.prompt
-        if prompt is not None and self.session is None:
-            self.session = self._parts.session(prompt, self._frames, self._voice)
+        if prompt is not None and self._run is None:
+            self._run = self._parts.run(prompt, self._turns, self._voice)
         if self._parts.codec is not None:
-            self._decode = self._parts.codec.start(self._frames)
+            self._decode = self._parts.codec.start(self._turns)
 
-    def _next_codes(self) -> NDArray[np.int32]:
-        session, prompt, model = self.session, self.request.prompt, self._parts.model
-        if session is None or prompt is None or model is None:
+    def _advance(self) -> NDArray[np.int32] | None:
+        """The next row or codes; the frame that is whole with them, if any."""
+        if self._run is None:
             assert self.request.codes is not None
-            given: NDArray[np.int32] = self.request.codes[len(self.trace.codes)]
+            given: NDArray[np.int32] = self.request.codes[len(self.trace.ids)]
+            self.trace.ids.append(given)
             return given
-        codes = session.next_frame(prompt.sampling)
-        if codes is None:
-            assert session.hidden is not None
-            decoder = model.frame_decoder(session.num_codebooks)
-            frame = len(self.trace.codes)
-            _, codes, _ = decoder.run(session.state, session.hidden, frame, prompt.sampling)
-            session.step(model.config.audio_assistant_slot_token_id, codes.tolist())
-        assert session.hidden is not None
-        self.trace.hidden.append(session.hidden.copy())
-        return codes
+        turn = self._run.next()
+        assert self._run.session.hidden is not None
+        self.trace.ids.append(turn.row)
+        self.trace.hidden.append(self._run.session.hidden.copy())
+        return turn.frame
 
     def _hand_out(self) -> None:
         if self._decode is not None:
-            count = self.request.prompt.num_codebooks if self.request.prompt else None
-            codes = np.stack(self._pending)[:, :count]
-            self.trace.samples.append(self._decode(codes))
+            self.trace.samples.append(self._decode(np.stack(self._pending)))
         self._pending = []
