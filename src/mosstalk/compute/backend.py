@@ -11,7 +11,7 @@ from mosstalk.compute.reference import ReferenceProgram
 from mosstalk.compute.state import State
 from mosstalk.errors import UsageError
 
-BACKENDS = ("cpu", "reference")
+BACKENDS = ("cpu", "vulkan", "reference")
 _MAX_THREADS = 256  # a system may refuse more, and none are faster
 
 
@@ -71,16 +71,24 @@ class ReferenceBackend:
 def open_backend(name: str, threads: int = 0) -> Backend:
     """The backend `name` with `threads` threads (0: its default).
 
-    Raises UsageError for an unknown name or an impossible number of threads.
+    A colon and a number or a part of its name choose one of several GPUs: "vulkan:1".
+
+    Raises UsageError for an unknown name, an impossible number of threads or a package that is not
+    installed, and DeviceError where there is no such device.
     """
     if not 0 <= threads <= _MAX_THREADS:
         raise UsageError(
             f"the number of threads is {threads}, but must be from 0 (automatic) to {_MAX_THREADS}"
         )
+    kind, _, which = name.partition(":")
     if name == "cpu":
         from mosstalk.compute.cpu.backend import CpuBackend
 
         return CpuBackend(threads)
+    if kind == "vulkan":
+        from mosstalk.compute.vulkan.opening import open_vulkan
+
+        return open_vulkan(which)
     if name == "reference":
         return ReferenceBackend()
     raise UsageError(f"unknown device {name!r}; choose one of {', '.join(BACKENDS)}")
