@@ -1,0 +1,1 @@
+"""The vulkan backend: WGSL compute shaders through wgpu, over Vulkan, Metal or Direct3D 12."""
