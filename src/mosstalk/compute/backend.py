@@ -11,7 +11,7 @@ from mosstalk.compute.reference import ReferenceProgram
 from mosstalk.compute.state import State
 from mosstalk.errors import UsageError
 
-BACKENDS = ("cpu", "vulkan", "reference")
+BACKENDS = ("cpu", "cuda", "vulkan", "reference")
 _MAX_THREADS = 256  # a system may refuse more, and none are faster
 
 
@@ -71,7 +71,8 @@ class ReferenceBackend:
 def open_backend(name: str, threads: int = 0) -> Backend:
     """The backend `name` with `threads` threads (0: its default).
 
-    A colon and a number or a part of its name choose one of several GPUs: "vulkan:1".
+    A colon and a number choose one of several GPUs, for vulkan a part of its name as well:
+    "cuda:1", "vulkan:radeon".
 
     Raises UsageError for an unknown name, an impossible number of threads or a package that is not
     installed, and DeviceError where there is no such device.
@@ -85,6 +86,10 @@ def open_backend(name: str, threads: int = 0) -> Backend:
         from mosstalk.compute.cpu.backend import CpuBackend
 
         return CpuBackend(threads)
+    if kind == "cuda":
+        from mosstalk.compute.cuda.opening import open_cuda
+
+        return open_cuda(which)
     if kind == "vulkan":
         from mosstalk.compute.vulkan.opening import open_vulkan
 

@@ -1,0 +1,1 @@
+"""The cuda backend: PyTorch on an NVIDIA GPU, a program replayed as one CUDA graph."""
