@@ -18,7 +18,18 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("compute",),),
     (("nn",),),
     (("codec",), ("models",)),
-    (("design", "engine", "voices", "stream"),),
+    (
+        (
+            "design",
+            "engine",
+            "scheduled_stream",
+            "scheduler",
+            "speaking",
+            "stream",
+            "turns",
+            "voices",
+        ),
+    ),
     (("cli",), ("server",), ("batch",)),
     (("parity",),),
 )

@@ -2,11 +2,10 @@
 
 import hashlib
 import secrets
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +25,11 @@ from mosstalk.design import Candidate
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.models.identity import language_model_identity
 from mosstalk.models.registry import family_for
-from mosstalk.models.speech_model import SpeechModel, Utterance
+from mosstalk.models.speech_model import SpeechModel
+from mosstalk.speaking import SpeechRequest, Studio, Work, do_alone, resume, speak
 from mosstalk.stream import Progress, SpeechStream
-from mosstalk.text.split import TextChunk, split_text
+from mosstalk.text.split import split_text
+from mosstalk.turns import FairLock
 from mosstalk.types import AudioChunk, SpeechOptions, SpeechSettings, Summary, Voice, VoiceOrigin
 from mosstalk.voices import NO_VOICE, VoiceStore
 
@@ -116,22 +117,12 @@ def load(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What stays the same for all parts of a text."""
-
-    voices: tuple[Voice, ...]
-    options: SpeechOptions
-    max_frames: int
-    seed: int
-
-
 class Speaker:
     """A loaded model. Several streams may be open at a time; they take turns."""
 
     def __init__(
         self,
-        model: SpeechModel,
+        model: SpeechModel[Any],
         codec: Codec,
         backend: Backend,
         storage: StorageType,
@@ -148,7 +139,7 @@ class Speaker:
         self._storage = storage
         self.codec_identity = codec_identity  # what a voice must have been made with
         self.model_identity = model_identity
-        self._lock = Lock()  # programs work in buffers of their own: one call at a time
+        self.lock = FairLock()  # programs work in buffers of their own: one call at a time
 
     @property
     def sample_rate(self) -> int:
@@ -182,28 +173,42 @@ class Speaker:
         Raises:
             UsageError: no text, an unknown voice, or an option outside its range.
         """
+        progress = Progress()
+        request = self.request(text, voice, **options)
+        return SpeechStream(self._spoken(request, progress), progress, self.summarise(request))
+
+    def request(
+        self, text: str, voice: VoiceChoice = None, **options: Unpack[SpeechSettings]
+    ) -> SpeechRequest:
+        """What `stream` is asked for, checked and divided; `speak` works it off.
+
+        Raises UsageError as `stream` does.
+        """
         settings = SpeechOptions(**options)
         self.model.check(settings)
-        seed = secrets.randbits(32) if settings.seed is None else settings.seed
-        progress = Progress()
         voices = self._voices(voice)
         clean, warnings = self.model.clean(text)
-        progress.warnings += [*self.warnings, *warnings]
         max_tokens = settings.max_tokens
         if max_tokens is None:
             max_tokens = self.model.default_max_tokens
         if settings.mode == "continuation":  # its prompt holds the recording: one chunk
             max_tokens = 0
-        parts = split_text(clean, max_tokens, self.model.count_tokens)
-        request = _Request(
-            voices, settings, settings.max_frames or self.model.default_max_frames, seed
+        return SpeechRequest(
+            parts=tuple(split_text(clean, max_tokens, self.model.count_tokens)),
+            voices=voices,
+            options=settings,
+            max_frames=settings.max_frames or self.model.default_max_frames,
+            seed=secrets.randbits(32) if settings.seed is None else settings.seed,
+            warnings=(*self.warnings, *warnings),
         )
-        chunks = self._speak(parts, request, progress)
 
-        def summarise(progress: Progress, work_seconds: float) -> Summary:
+    def summarise(self, request: SpeechRequest) -> Callable[[Progress, float], Summary]:
+        """What makes a summary of a stream's progress and its seconds of work."""
+
+        def summary(progress: Progress, work_seconds: float) -> Summary:
             first = progress.first_audio
             return Summary(
-                seed=seed,
+                seed=request.seed,
                 frames=progress.frames,
                 seconds=progress.seconds,
                 stop_reason=progress.stop_reason,
@@ -212,10 +217,10 @@ class Speaker:
                 device=self._backend.name,
                 weight_type=str(self._storage),
                 retries=progress.retries,
-                warnings=tuple(progress.warnings),
+                warnings=(*request.warnings, *progress.warnings),
             )
 
-        return SpeechStream(chunks, progress, summarise)
+        return summary
 
     def make_voice(
         self, name: str, source: str | Path, transcript: str | None = None
@@ -263,61 +268,30 @@ class Speaker:
         Raises UsageError for an unknown voice, or one that was made with another codec.
         """
         chosen = self._checked(self.voices.load(voice) if isinstance(voice, str) else voice)
-        with self._lock:
+        with self.lock:
             samples = self.codec.start(len(chosen.codes))(chosen.codes)
         return AudioClip(samples, self.sample_rate)
 
-    def _speak(
-        self, parts: list[TextChunk], request: _Request, progress: Progress
+    def _spoken(
+        self, request: SpeechRequest, progress: Progress
     ) -> Generator[AudioChunk, None, None]:
-        """The step loop: for each part of the text prefill, then frames, then its pause."""
-        max_frames = request.max_frames
-        reached_cap = False
-        for index, part in enumerate(parts):
-            with self._lock:
-                utterance = self.model.start(
-                    part.text, index, request.voices, request.options, request.seed, max_frames
-                )
-                decode = self.codec.start(len(utterance.lead_in) + max_frames)
-                if len(utterance.lead_in):
-                    decode(utterance.lead_in)  # the codec hears it, the user does not
-            made = progress.frames
-            for codes in self._frames(utterance, max_frames, progress):
-                with self._lock:
-                    samples = decode(codes)
-                yield AudioChunk(samples, self.sample_rate, index)
-            progress.retries += utterance.retries
-            if progress.frames - made == max_frames:
-                reached_cap = True
-                progress.warnings.append(
-                    f"part {index + 1} of the text was cut at {max_frames} frames; "
-                    "raise --max-frames, or try another seed"
-                )
-            if part.pause_seconds:
-                pause = round(part.pause_seconds * self.sample_rate)
-                silence = np.zeros((self.num_channels, pause), np.float32)
-                yield AudioChunk(silence, self.sample_rate, index, is_pause=True)
-        progress.stop_reason = "max_frames" if reached_cap else "end"
-        if not progress.frames:
-            progress.stop_reason = "no_audio"
-
-    def _frames(
-        self, utterance: Utterance, max_frames: int, progress: Progress
-    ) -> Iterator[NDArray[np.int32]]:
-        """Groups of frames [n, codebooks], as large as the lead over the clock allows."""
-        pending: list[NDArray[np.int32]] = []
-        for _ in range(max_frames):
-            with self._lock:
-                codes = utterance.next_frame()
-            if codes is None:
-                break
-            progress.frames += 1
-            pending.append(codes)
-            if len(pending) >= progress.budget():
-                yield np.stack(pending)
-                pending = []
-        if pending:
-            yield np.stack(pending)
+        """The step loop of a text by itself: each piece of work as soon as it is asked for."""
+        studio = Studio(self.model, self.codec)
+        talk = speak(request, studio, progress)
+        work: Work | None = None
+        try:
+            while True:
+                with self.lock:
+                    item = resume(talk, work) if work is None or work.is_done else work
+                    work = item if isinstance(item, Work) else None
+                    if work is not None:
+                        do_alone(work, studio)
+                if item is None:
+                    return
+                if isinstance(item, AudioChunk):
+                    yield item
+        finally:
+            talk.close()
 
     def _voices(self, choice: VoiceChoice) -> tuple[Voice, ...]:
         """The voices chosen, their transcripts cleaned as the text is."""
@@ -353,7 +327,7 @@ class Speaker:
         samples = prepared.samples
         if self.model.levels_references:
             samples = normalise_loudness(samples)
-        with self._lock:
+        with self.lock:
             codes = codec.encode(samples)[:, : self.model.num_codebooks]
         return codes, prepared.warnings
 

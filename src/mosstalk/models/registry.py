@@ -23,7 +23,7 @@ class Family:
 
     name: str
     ignorable_tensors: tuple[str, ...]  # fnmatch patterns of tensors that are not read
-    load: Callable[[Checkpoint, Backend, StorageType], SpeechModel]
+    load: Callable[[Checkpoint, Backend, StorageType], SpeechModel[Any]]
     load_language_model: Callable[[Checkpoint, Backend, StorageType], Any]  # for parity tools
 
 

@@ -24,7 +24,7 @@ class RowTransformer(Protocol):
 
 
 class RowSession:
-    """Runs a transformer over one stream of a state: one of its own, or that of `seat`.
+    """Runs a transformer over one stream of a state: its own, or a seat that it was forked into.
 
     `max_positions` is how many rows the model reaches. `prefill_mode` says how prompt rows are
     computed: many in a call, or one by one. On the cpu backend the results are the same bits.
@@ -36,13 +36,12 @@ class RowSession:
         spec: StateSpec,
         max_positions: int,
         prefill_mode: PrefillMode = "batched",
-        seat: Seat | None = None,
     ) -> None:
         self._transformer = transformer
         self._max_positions = max_positions
         self.prefill_mode: PrefillMode = prefill_mode
-        self.state = State(spec, 0) if seat is None else seat.state
-        self.stream = 0 if seat is None else seat.stream
+        self.state = State(spec, 0)
+        self.stream = 0
         self.hidden: NDArray[np.float32] | None = None  # of the last row: what follows comes of it
 
     @property
@@ -53,7 +52,7 @@ class RowSession:
     def begin_generation(self, budget: int) -> None:
         """Start afresh with room for `budget` rows, those of the prompt and those to come.
 
-        Raises UsageError where the model does not reach that far. A seat has the room of its state.
+        Raises UsageError where the model does not reach that far.
         """
         if budget > self._max_positions:
             raise UsageError(
@@ -84,6 +83,17 @@ class RowSession:
         self.hidden = hidden[-1]
         return hidden
 
+    def extend(self, rows: NDArray[np.int32], max_rows: int) -> int:
+        """Go on with the prefill of `rows`, of which the first are cached: how many were computed.
+
+        Never more than `max_rows`. `hidden` is that of the last row when all are cached.
+        """
+        cached = self.cached_positions
+        part = rows[: cached + max_rows]
+        if cached < len(part):
+            self.prefill(part, reuse_rows=cached)
+        return len(part) - cached
+
     def append(self, row: NDArray[np.int32]) -> NDArray[np.float32]:
         """Append one row [1 + n_vq]; its hidden vector."""
         self.hidden = self._transformer.run(self.state, row[None], 1, self.stream)[0]
@@ -94,17 +104,16 @@ class RowSession:
         self.state.truncate(length, self.stream)
         self.hidden = None
 
-    def fork(self, budget: int | None = None) -> Self:
-        """An independent copy that goes on from here, with room for `budget` rows."""
+    def fork(self, budget: int | None = None, seat: Seat | None = None) -> Self:
+        """An independent copy that goes on from here: in `seat`, or with room for `budget` rows."""
         twin = copy(self)
-        twin.state, twin.stream = self.state.fork(budget, self.stream), 0
+        if seat is None:
+            twin.state, twin.stream = self.state.fork(budget, self.stream), 0
+        else:
+            twin.state, twin.stream = seat.state, seat.stream
+            twin.state.copy_stream(self.state, self.stream, seat.stream)
         twin.hidden = None if self.hidden is None else self.hidden.copy()
         return twin
-
-    def continue_from(self, other: Self) -> None:
-        """Hold what `other` holds, and go on from there: the same bits as computing it again."""
-        self.state.copy_stream(other.state, other.stream, self.stream)
-        self.hidden = None if other.hidden is None else other.hidden.copy()
 
     def save(self) -> dict[str, NDArray[Any]]:
         """The session as named arrays; `load` goes on from them."""

@@ -1,12 +1,18 @@
 """What the engine needs of a model family, and nothing more."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.compute.seats import Seats
+from mosstalk.errors import MosstalkError
 from mosstalk.types import SpeechOptions, Voice
+
+# Codes [codebooks] of a frame; None: the model has stopped, or needs another pass for the frame;
+# an error: of this utterance alone.
+NextFrame = NDArray[np.int32] | MosstalkError | None
 
 
 class Utterance(Protocol):
@@ -17,12 +23,36 @@ class Utterance(Protocol):
     lead_in: NDArray[np.int32]
     retries: int  # how often it was begun again, with a derived seed, as no speech came
 
+    @property
+    def rows_left(self) -> int:
+        """Rows of the prompt that are still to be computed."""
+        ...
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether no frame comes any more."""
+        ...
+
+    def prefill(self, max_rows: int) -> None:
+        """Compute up to `max_rows` more rows of the prompt."""
+        ...
+
     def next_frame(self) -> NDArray[np.int32] | None:
-        """Codes [codebooks] of the next frame; None when the model stops."""
+        """Codes [codebooks] of the next frame; None when the model stops.
+
+        Computes what is left of the prompt first.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give its seat back, if it has one; nothing else may follow."""
         ...
 
 
-class SpeechModel(Protocol):
+U = TypeVar("U", bound=Utterance)
+
+
+class SpeechModel(Protocol[U]):
     """A language model that turns text into frames of codes."""
 
     num_codebooks: int
@@ -51,9 +81,22 @@ class SpeechModel(Protocol):
         options: SpeechOptions,
         seed: int,
         max_frames: int,
-    ) -> Utterance:
-        """Prefill the prompt of one chunk of text; the first frame can be asked for.
+        seats: Seats | None = None,
+    ) -> U:
+        """Build the prompt of one chunk of text; it can be prefilled.
 
-        `options.max_frames` and `max_tokens` are not read.
+        `options.max_frames` and `max_tokens` are not read. The utterance takes one of `seats`
+        where one is free and long enough, else a state of its own.
+        """
+        ...
+
+    def seats(self, num_streams: int) -> Seats:
+        """For utterances that share passes over the weights."""
+        ...
+
+    def next_frames(self, utterances: Sequence[U]) -> list[NextFrame]:
+        """The next frame of each, prefilled before; seats share a pass over the weights.
+
+        The same bits as each utterance's own `next_frame`.
         """
         ...

@@ -12,13 +12,16 @@ from mosstalk.codec.moss_audio_tokenizer.quantizer import record_decode, record_
 from mosstalk.codec.moss_audio_tokenizer.rings import drop_as_rings
 from mosstalk.codec.moss_audio_tokenizer.stages import (
     MAX_FRAMES,
+    Span,
     record_modules,
     run_frames,
+    run_spans,
     state_spec,
 )
 from mosstalk.codec.moss_audio_tokenizer.weights import CodecWeights, load_weights
 from mosstalk.compute.backend import Backend
 from mosstalk.compute.program import Program
+from mosstalk.compute.seats import Seat, Seats
 from mosstalk.compute.state import State
 from mosstalk.errors import UsageError
 
@@ -92,10 +95,11 @@ class Decoder:
         self.outputs = program.outputs
         self.program = backend.build(program)
 
-    def new_state(self, num_frames: int | None = None) -> State:
-        """An empty stream; of at most `num_frames` frames if given, which saves memory."""
+    def new_state(self, num_frames: int | None = None, num_streams: int = 1) -> State:
+        """Empty streams; of at most `num_frames` frames if given, which saves memory."""
         windows = max((cache.window for cache in self._spec.caches), default=0)
-        return State(self._spec, windows + MAX_FRAMES if num_frames is None else num_frames)
+        capacity = windows + MAX_FRAMES if num_frames is None else num_frames
+        return State(self._spec, capacity, num_streams)
 
     def decode(self, state: State, codes: NDArray[np.int32]) -> NDArray[np.float32]:
         """The samples [channels, frames * frame_len] that follow those the state has seen.
@@ -122,22 +126,74 @@ class Decoder:
             )
         return self._decode(state, codes, drop_as_rings(state, self._config.decoder, len(codes)))
 
+    def decode_streams(
+        self, state: State, parts: Sequence[tuple[int, NDArray[np.int32]]]
+    ) -> list[NDArray[np.float32]]:
+        """`decode` for some streams of the state together: (stream, codes) to samples of each.
+
+        Up to MAX_FRAMES frames share a pass over the weights. The same bits as one by one.
+        """
+        samples = [[np.empty((self._config.num_channels, 0), np.float32)] for _ in parts]
+        queue = [
+            (i, stream, codes[at : at + MAX_FRAMES])
+            for i, (stream, codes) in enumerate(parts)
+            for at in range(0, len(codes), MAX_FRAMES)
+        ]
+        while queue:
+            call = _first_call(queue)
+            del queue[: len(call)]
+            self._place_codes([codes for _, _, codes in call])
+            spans = [Span(stream, len(codes)) for _, stream, codes in call]
+            run_spans(self.program, state, self._placed, spans)
+            at = 0
+            for i, _, codes in call:
+                samples[i].append(self._samples_of(at, len(codes)))
+                at += len(codes)
+        return [np.concatenate(pieces, axis=1) for pieces in samples]
+
     def _decode(
         self, state: State, codes: NDArray[np.int32], dropped: Sequence[int] | None
     ) -> NDArray[np.float32]:
-        channels = self._config.num_channels
-        frame_values = self._config.frame_len * channels
-        out = np.empty((len(codes) * self._config.frame_len, channels), np.float32)
+        out = [np.empty((self._config.num_channels, 0), np.float32)]
         for start in range(0, len(codes), MAX_FRAMES):
             part = codes[start : start + MAX_FRAMES]
-            given = self.program.array(self._codes)
-            given[: len(part)] = NO_CODE
-            given[: len(part), : part.shape[1]] = part
+            self._place_codes([part])
             run_frames(self.program, state, self._placed, len(part), dropped)
-            values = self.program.array(self._samples)[: len(part) * frame_values, 0]
-            at = start * self._config.frame_len
-            out[at : at + len(part) * self._config.frame_len] = values.reshape(-1, channels)
-        return out.T
+            out.append(self._samples_of(0, len(part)))
+        return np.concatenate(out, axis=1)
+
+    def _place_codes(self, parts: Sequence[NDArray[np.int32]]) -> None:
+        """The codes of a call; of each part the first codebooks."""
+        given, at = self.program.array(self._codes), 0
+        for codes in parts:
+            frames = given[at : at + len(codes)]
+            frames[:] = NO_CODE
+            frames[:, : codes.shape[1]] = codes
+            at += len(codes)
+
+    def _samples_of(self, first_frame: int, num_frames: int) -> NDArray[np.float32]:
+        """A copy of the samples [channels, n] of some frames of the last call."""
+        channels = self._config.num_channels
+        frame_values = self._config.frame_len * channels
+        values = self.program.array(self._samples)[
+            first_frame * frame_values : (first_frame + num_frames) * frame_values, 0
+        ]
+        samples: NDArray[np.float32] = values.reshape(-1, channels).T.copy()
+        return samples
+
+
+def _first_call(
+    queue: Sequence[tuple[int, int, NDArray[np.int32]]],
+) -> list[tuple[int, int, NDArray[np.int32]]]:
+    """The first of the parts that fit into one call, each of another stream."""
+    call, frames, streams = [], 0, set()
+    for i, stream, codes in queue:
+        frames += len(codes)
+        if frames > MAX_FRAMES or stream in streams:
+            break
+        call.append((i, stream, codes))
+        streams.add(stream)
+    return call
 
 
 class MossAudioTokenizer:
@@ -209,3 +265,15 @@ class MossAudioTokenizer:
         """A decoding stream of at most `max_frames` frames, with a state of its own."""
         state = self.decoder.new_state(max_frames)
         return lambda codes: self.decoder.decode(state, codes)
+
+    def seats(self, num_streams: int) -> Seats:
+        """For decoding streams of any length that share passes over the weights."""
+        return Seats(self.decoder.new_state(num_streams=num_streams))
+
+    def decode_seats(
+        self, parts: Sequence[tuple[Seat, NDArray[np.int32]]]
+    ) -> list[NDArray[np.float32]]:
+        """Next samples of seats of one state, each its own: (seat, codes) to samples of each."""
+        return self.decoder.decode_streams(
+            parts[0][0].state, [(seat.stream, codes) for seat, codes in parts]
+        )

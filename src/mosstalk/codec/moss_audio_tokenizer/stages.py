@@ -30,6 +30,14 @@ def state_spec(modules: tuple[Module, ...]) -> StateSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Frames of one stream, beside those of others in a call."""
+
+    stream: int
+    num_frames: int
+
+
+@dataclass(frozen=True, slots=True)
 class StageRows:
     """Where the positions of a stage stand, to be filled before each call."""
 
@@ -37,15 +45,21 @@ class StageRows:
     stage: Stage
 
     def place(
-        self, program: RunnableProgram, first_frame: int, num_frames: int, dropped: int
+        self, program: RunnableProgram, spans: Sequence[Span], lengths: Sequence[int], dropped: int
     ) -> None:
-        """`dropped`: positions that are no longer in the caches, where the next one lies at 0."""
+        """Each stream goes on after the frames that it has seen, `lengths[stream]`.
+
+        `dropped`: positions that are no longer in the caches, where the next one lies at 0.
+        """
         multiple = self.stage.multiple
-        first = first_frame * multiple
-        positions = np.arange(first, first + num_frames * multiple, dtype=np.int32)
+        streams = np.array([span.stream for span in spans], np.int32)
+        firsts = [lengths[stream] * multiple for stream in streams]
+        counts = [span.num_frames * multiple for span in spans]
+        each = [first + np.arange(count) for first, count in zip(firsts, counts, strict=True)]
+        positions = np.concatenate(each).astype(np.int32)
         head_dim = self.stage.d_model // self.stage.num_heads
         frequencies = inverse_frequencies(head_dim, self.stage.rope_base)
-        self.rows.place(program, positions, 0, frequencies)
+        self.rows.place(program, positions, np.repeat(streams, counts), frequencies)
         program.array(self.rows.positions)[: len(positions), 0] -= dropped
 
 
@@ -85,16 +99,29 @@ def run_frames(
     num_frames: int,
     dropped: Sequence[int] | None = None,
 ) -> None:
-    """One call of `num_frames` frames that follow those the state has seen.
+    """One call of `num_frames` frames that follow those the state's first stream has seen.
 
     `dropped`: for each stage the positions that `drop_as_rings` has dropped; none by default.
     Raises ValueError where the state was made for fewer frames.
     """
-    state.check_room(num_frames)
+    run_spans(program, state, placed, [Span(0, num_frames)], dropped)
+
+
+def run_spans(
+    program: RunnableProgram,
+    state: State,
+    placed: list[StageRows],
+    spans: Sequence[Span],
+    dropped: Sequence[int] | None = None,
+) -> None:
+    """`run_frames` for frames of several different streams, one after another in the buffers."""
+    for span in spans:
+        state.check_room(span.num_frames, span.stream)
     for stage, count in zip(placed, dropped or [0] * len(placed), strict=True):
-        stage.place(program, state.lengths[0], num_frames, count)
-    program.run(num_frames, state)
-    state.lengths[0] += num_frames
+        stage.place(program, spans, state.lengths, count)
+    program.run(sum(span.num_frames for span in spans), state)
+    for span in spans:
+        state.lengths[span.stream] += span.num_frames
 
 
 def _record_stage(

@@ -1,5 +1,7 @@
 """The Qwen3 backbone: rows of one text id and n_vq codes in, hidden vectors out (spec 3.1, 3.2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,11 +70,42 @@ class Backbone:
             hidden.append(found)
         return np.concatenate(hidden)
 
+    def run_streams(
+        self, state: State, rows: NDArray[np.int32], streams: Sequence[int]
+    ) -> list[NDArray[np.float32] | CheckpointError]:
+        """Append one of `rows` [n, 1 + n_vq] to each of n different streams in one call.
+
+        Gives each row's hidden vector [hidden], or the error that `run` would raise for it: then
+        the row is not appended.
+        """
+        for stream in streams:
+            state.check_room(1, stream)
+        positions = np.array([state.lengths[stream] for stream in streams], np.int32)
+        found: list[NDArray[np.float32] | CheckpointError] = []
+        hidden = self._compute(state, rows, positions, np.array(streams, np.int32))
+        for vector, row, stream in zip(hidden, rows, streams, strict=True):
+            if np.isfinite(vector).all():
+                state.lengths[stream] += 1
+                found.append(vector)
+            else:
+                found.append(self._fault(state, row[None], stream))
+        return found
+
     def _call(self, state: State, rows: NDArray[np.int32], stream: int) -> NDArray[np.float32]:
         """One run of the program; the rows are not counted as cached."""
-        first, count = state.lengths[stream], len(rows)
-        positions = np.arange(first, first + count, dtype=np.int32)
-        self._rows.place(self.program, positions, stream, self._frequencies)
+        first = state.lengths[stream]
+        positions = np.arange(first, first + len(rows), dtype=np.int32)
+        return self._compute(state, rows, positions, stream)
+
+    def _compute(
+        self,
+        state: State,
+        rows: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        streams: NDArray[np.int32] | int,
+    ) -> NDArray[np.float32]:
+        count = len(rows)
+        self._rows.place(self.program, positions, streams, self._frequencies)
         self.program.array(self._ids)[:count] = rows
         self.program.run(count, state)
         return self.program.array(self._hidden)[:count].copy()

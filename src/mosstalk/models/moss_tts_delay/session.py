@@ -1,9 +1,12 @@
 """One utterance in flight: what is cached, and what may come next."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.compute.state import StateSpec
+from mosstalk.errors import CheckpointError
 from mosstalk.models.moss_tts_delay.backbone import Backbone
 from mosstalk.models.moss_tts_delay.heads import OutputHeads
 from mosstalk.models.row_session import PrefillMode, RowSession
@@ -21,6 +24,7 @@ class DelaySession(RowSession):
         prefill_mode: PrefillMode = "batched",
     ) -> None:
         super().__init__(backbone, spec, max_positions, prefill_mode)
+        self._backbone = backbone
         self._heads = heads
 
     def step(self, row: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -42,3 +46,22 @@ class DelaySession(RowSession):
     def _last_hidden(self) -> NDArray[np.float32]:
         assert self.hidden is not None, "prefill comes before logits"
         return self.hidden
+
+
+def step_together(
+    sessions: Sequence[DelaySession], rows: Sequence[NDArray[np.int32]]
+) -> list[CheckpointError | None]:
+    """`step` of each session, which hold different streams of one state, in one call.
+
+    Gives for each what its step would raise; the others are not touched by it.
+    """
+    state, streams = sessions[0].state, [session.stream for session in sessions]
+    found = sessions[0]._backbone.run_streams(state, np.stack(rows), streams)
+    errors: list[CheckpointError | None] = []
+    for session, hidden in zip(sessions, found, strict=True):
+        if isinstance(hidden, CheckpointError):
+            errors.append(hidden)
+        else:
+            errors.append(None)
+            session.hidden = hidden
+    return errors

@@ -6,73 +6,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.compute.seats import Seats
+from mosstalk.compute.state import State
 from mosstalk.errors import UsageError
-from mosstalk.models.moss_tts_delay.delay_pattern import Staircase
 from mosstalk.models.moss_tts_delay.delay_state import Limits
 from mosstalk.models.moss_tts_delay.members import member_of
 from mosstalk.models.moss_tts_delay.model import DelayModel
 from mosstalk.models.moss_tts_delay.prompt import Prompt
 from mosstalk.models.moss_tts_delay.requests import prompt_maker
 from mosstalk.models.moss_tts_delay.run import DelayRun
-from mosstalk.models.moss_tts_delay.sampling import TEXT_SAMPLING, DelaySampling, retry_seed
+from mosstalk.models.moss_tts_delay.sampling import TEXT_SAMPLING, DelaySampling
 from mosstalk.models.moss_tts_delay.session import DelaySession
+from mosstalk.models.moss_tts_delay.utterance import DelayUtterance, next_frames
+from mosstalk.models.speech_model import NextFrame
 from mosstalk.text.bpe_tokenizer import BpeTokenizer
 from mosstalk.types import SpeechOptions, Voice
 
-# About one run in fifty begins with text instead of speech (spec 5.7): so many in a row are not
-# chance, and the last is left to go where it goes.
-MAX_RETRIES = 4
-
-
-class DelayUtterance:
-    """One text whose prompt is prefilled in `session`.
-
-    Attributes:
-        lead_in: codes [frames, n_vq] of a recording that speech goes on from.
-        retries: runs that began with text and were begun again with a derived seed.
-    """
-
-    def __init__(
-        self, session: DelaySession, prompt: Prompt, start: DelayRun, sampling: DelaySampling
-    ) -> None:
-        config = start.state.config
-        self.lead_in = prompt.lead_in
-        self.retries = 0
-        self._session = session
-        self._rows = prompt.rows
-        self._start = self._run = start
-        self._sampling = self._first_sampling = sampling
-        self._no_rows = self._staircase = Staircase(config.n_vq, config.audio_pad_code)
-
-    def next_frame(self) -> NDArray[np.int32] | None:
-        """Codes [n_vq] of the next frame; None when the model stops."""
-        while self._run.state.stop is None:
-            frame = self._step()
-            if frame is not None:
-                return frame
-            if self._failed() and self.retries < MAX_RETRIES:
-                self._retry()
-        return None
-
-    def _step(self) -> NDArray[np.int32] | None:
-        """Draw one row and append it; the frame that it completes, if any."""
-        self._run, row = self._run.draw(self._session, self._sampling)
-        self._staircase, frame = self._staircase.push(row[1:])
-        if self._run.state.stop is None:
-            self._session.step(row)
-        return frame
-
-    def _failed(self) -> bool:
-        state = self._run.state
-        return state.began_in_text or state.stop == "no_audio"
-
-    def _retry(self) -> None:
-        """Begin again: the prompt is cached, its last row is computed once more."""
-        self.retries += 1
-        seed = retry_seed(self._first_sampling.seed, self.retries)
-        self._sampling = replace(self._first_sampling, seed=seed)
-        self._session.prefill(self._rows, reuse_rows=len(self._rows) - 1)
-        self._run, self._staircase = self._start, self._no_rows
+_SEAT_ROWS = 1280  # a prompt of 200 rows and the longest run by default fit
 
 
 class DelaySpeech:
@@ -118,37 +68,53 @@ class DelaySpeech:
         options: SpeechOptions,
         seed: int,
         max_frames: int,
+        seats: Seats | None = None,
     ) -> DelayUtterance:
-        """Prefill the prompt; what it shares with the last one is not computed again.
+        """Build the prompt; what it shares with the last one is not computed again.
 
         Raises UsageError for options that this model cannot follow.
         """
         prompt = self._prompt(text, voices, options)
         limits = Limits(max_frames)
-        session = self._prefilled(prompt, limits)
+        budget = self._budget(prompt, limits)
+        sampling = self._sampling(options, seed, chunk)
         start = DelayRun.start(self.model.config, prompt.rows, limits)
-        return DelayUtterance(session, prompt, start, self._sampling(options, seed, chunk))
+        prefix = self._prefix(prompt.rows)
+        return DelayUtterance(prefix, prompt, budget, start, sampling, seats)
 
-    def _prefilled(self, prompt: Prompt, limits: Limits) -> DelaySession:
-        """A session that holds the prompt, with room for the longest run."""
-        rows, config = prompt.rows, self.model.config
-        budget = len(rows) + limits.max_rows(config.n_vq)
+    def seats(self, num_streams: int) -> Seats:
+        """For utterances that share passes over the backbone."""
+        rows = min(_SEAT_ROWS, self.model.config.max_position_embeddings)
+        return Seats(State(self.model.spec, rows, num_streams))
+
+    def next_frames(self, utterances: Sequence[DelayUtterance]) -> list[NextFrame]:
+        """One row of each, and the frame that it completes: several are needed for the first."""
+        return next_frames(utterances)
+
+    def _budget(self, prompt: Prompt, limits: Limits) -> int:
+        """Rows that the longest run may take; raises UsageError where the model does not reach."""
+        config = self.model.config
+        budget = len(prompt.rows) + limits.max_rows(config.n_vq)
         if budget > config.max_position_embeddings:
             raise UsageError(
-                f"the prompt's {len(rows)} rows and {limits.max_frames} frames are more than the "
-                f"model's {config.max_position_embeddings} positions; lower --max-frames or "
-                "shorten the text"
+                f"the prompt's {len(prompt.rows)} rows and {limits.max_frames} frames are more "
+                f"than the model's {config.max_position_embeddings} positions; lower --max-frames "
+                "or shorten the text"
             )
+        return budget
+
+    def _prefix(self, rows: NDArray[np.int32]) -> DelaySession:
+        """A session for the prompt's rows that holds those that the last prompt began with too."""
         if self._kept is None:
-            session, shared = self.model.session(), 0
+            session = self.model.session()
             session.begin_generation(len(rows))
         else:
             held, session = self._kept
-            shared = min(_num_equal(held, rows), len(rows) - 1)
             session = session.fork(max(len(rows), session.cached_positions))
-        session.prefill(rows, reuse_rows=shared)
+            shared = min(_num_equal(held, rows), len(rows) - 1, session.cached_positions)
+            session.truncate(shared)
         self._kept = rows, session
-        return session.fork(budget)
+        return session
 
     def _sampling(self, options: SpeechOptions, seed: int, chunk: int) -> DelaySampling:
         given = {

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.compute.backend import Backend
-from mosstalk.compute.seats import Seat
 from mosstalk.models.moss_tts_nano.config import parse_config
 from mosstalk.models.moss_tts_nano.frame_decoder import FrameDecoder
 from mosstalk.models.moss_tts_nano.global_transformer import GlobalTransformer, state_spec
@@ -47,10 +46,7 @@ class NanoModel:
         return self._frame_decoders[key]
 
     def session(
-        self,
-        prefill_mode: PrefillMode = "batched",
-        num_codebooks: int | None = None,
-        seat: Seat | None = None,
+        self, prefill_mode: PrefillMode = "batched", num_codebooks: int | None = None
     ) -> NanoSession:
-        """A session with nothing cached, on a state of its own or in a seat."""
-        return NanoSession(self, prefill_mode, num_codebooks, seat)
+        """A session with nothing cached."""
+        return NanoSession(self, prefill_mode, num_codebooks)

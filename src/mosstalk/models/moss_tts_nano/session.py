@@ -6,7 +6,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.compute.seats import Seat
 from mosstalk.compute.state import StateSpec
 from mosstalk.models.moss_tts_nano.config import NanoConfig
 from mosstalk.models.moss_tts_nano.frame_decoder import (
@@ -37,15 +36,10 @@ class NanoSession(RowSession):
         programs: NanoPrograms,
         prefill_mode: PrefillMode = "batched",
         num_codebooks: int | None = None,
-        seat: Seat | None = None,
     ) -> None:
         config = programs.config
         super().__init__(
-            programs.global_transformer,
-            programs.spec,
-            config.max_position_embeddings,
-            prefill_mode,
-            seat,
+            programs.global_transformer, programs.spec, config.max_position_embeddings, prefill_mode
         )
         self._programs = programs
         self.num_codebooks = config.n_vq if num_codebooks is None else num_codebooks
