@@ -15,6 +15,8 @@ _CHECKS = {
     "codec": "codec",
     "streams": "streams",
     "storage": "storage",
+    "dump": "dump",
+    "reference": "reference",
 }
 _STATUS = "Exit status: 0 passed, 1 failed, 2 wrong usage."
 

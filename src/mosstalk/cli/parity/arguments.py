@@ -22,14 +22,16 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, weight_type: bool = 
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def add_tolerance(parser: argparse.ArgumentParser) -> None:
-    """`--tolerance auto` or a number."""
+def add_tolerance(
+    parser: argparse.ArgumentParser, auto: str = "0 on cpu (the same bits), 1e-4 on a GPU"
+) -> None:
+    """`--tolerance auto` or a number; `auto` says what the former means."""
     parser.add_argument(
         "--tolerance",
         type=_tolerance,
         default=None,
         metavar="auto|FLOAT",
-        help="relative to the largest value; auto: 0 on cpu (the same bits), 1e-4 on a GPU",
+        help=f"relative to the largest value; auto: {auto}",
     )
 
 

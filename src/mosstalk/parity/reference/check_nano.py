@@ -41,15 +41,16 @@ def check_hidden(model: NanoModel, probe: PromptProbe, comparison: Comparison) -
 
 
 def check_greedy(model: NanoModel, probe: PromptProbe, comparison: Comparison) -> Agreement:
-    """Frame after frame over the cache, as speech is made.
+    """Frame after frame over the cache, as speech is made: the codes and their logits.
 
     After a disagreement it goes on from the reference's frame, so that the next are compared too.
     """
     allowed = 2 * comparison.tolerance * probe.logit_peak
     agreement = Agreement(f"greedy: {probe.name}", allowed)
-    slot = model.config.audio_assistant_slot_token_id
     session = _session(model, len(probe.rows) + len(probe.gate_gaps))
     session.prefill(probe.rows)
+    logits: list[float] = []
+    expected_logits: list[float] = []
     for frame, gate_gap in enumerate(probe.gate_gaps.tolist()):
         length = session.cached_positions
         codes = session.next_frame(GREEDY_FRAMES)
@@ -58,14 +59,25 @@ def check_greedy(model: NanoModel, probe: PromptProbe, comparison: Comparison) -
             agreement.compare_gate(frame, STOP, found, gate_gap)
             break
         expected = probe.codes[frame]
-        agrees = agreement.compare_gate(frame, GO_ON, found, gate_gap)
-        if agrees and codes is not None:
+        agrees = 0
+        if agreement.compare_gate(frame, GO_ON, found, gate_gap) and codes is not None:
             agrees = agreement.compare_codes(frame, expected, codes, probe.code_gaps[frame])
-        if not agrees:
+        logits += _logits(model, expected)[:agrees]
+        expected_logits += probe.code_logits[frame, :agrees].tolist()
+        if agrees < len(expected):
             session.truncate(length)
-            session.step(slot, expected.tolist())
+            session.step(model.config.audio_assistant_slot_token_id, expected.tolist())
     agreement.judge(comparison)
+    if logits:
+        comparison.add("logits", np.array(expected_logits), np.array(logits))
     return agreement
+
+
+def _logits(model: NanoModel, codes: NDArray[np.int32]) -> list[float]:
+    """Those of `codes` in the frame that was decoded last."""
+    decoder = model.frame_decoder(model.config.n_vq)
+    tables = [decoder.program.array(decoder.outputs[f"logits.{q}"])[0] for q in range(len(codes))]
+    return [float(table[code]) for table, code in zip(tables, codes, strict=True)]
 
 
 def _build(builder: PromptBuilder, probe: PromptProbe) -> NDArray[np.int32]:

@@ -25,7 +25,9 @@ class CodecProbe:
         samples: of the audio of `codes`, at sample 0, stride, 2 * stride, ...: [channels, n].
         peak: largest magnitude in each of its frames, [frames, channels].
         rms: root mean square of each of its frames, [frames, channels].
-        audio: what was encoded, [channels, n]; its last frame may be partial.
+        sound: what was encoded, [channels, n], again and again until there are `num_samples`;
+            the last frame may be partial.
+        num_samples: see `sound`.
         audio_codes: the codes of its whole frames, [frames, codebooks].
         audio_gaps: how much further than the code chosen the next one was: difference of squared
             distances, [frames, codebooks].
@@ -36,15 +38,21 @@ class CodecProbe:
     samples: NDArray[np.float32]
     peak: NDArray[np.float32]
     rms: NDArray[np.float32]
-    audio: NDArray[np.float32]
+    sound: NDArray[np.float32]
+    num_samples: int
     audio_codes: NDArray[np.int32]
     audio_gaps: NDArray[np.float32]
 
+    @property
+    def audio(self) -> NDArray[np.float32]:
+        """All that was encoded, [channels, num_samples]."""
+        return repeated(self.sound, self.num_samples)
+
     def as_meta(self) -> dict[str, object]:
-        return {"sample_stride": self.sample_stride}
+        return {"sample_stride": self.sample_stride, "num_samples": self.num_samples}
 
     def as_arrays(self) -> dict[str, NDArray[Any]]:
-        names = ("codes", "samples", "peak", "rms", "audio", "audio_codes", "audio_gaps")
+        names = ("codes", "samples", "peak", "rms", "sound", "audio_codes", "audio_gaps")
         return {f"{_PREFIX}{name}": getattr(self, name) for name in names}
 
 
@@ -53,7 +61,6 @@ def read_codec_probe(meta: ConfigReader, arrays: ArrayReader) -> CodecProbe:
     codes = arrays.ids(f"{_PREFIX}codes", (None, None))
     samples = arrays.reals(f"{_PREFIX}samples", (None, None))
     levels = (len(codes), len(samples))
-    audio = arrays.reals(f"{_PREFIX}audio", (len(samples), None))
     audio_codes = arrays.ids(f"{_PREFIX}audio_codes", (None, codes.shape[1]))
     probe = CodecProbe(
         codes=codes,
@@ -61,7 +68,8 @@ def read_codec_probe(meta: ConfigReader, arrays: ArrayReader) -> CodecProbe:
         samples=samples,
         peak=arrays.reals(f"{_PREFIX}peak", levels, low=0.0),
         rms=arrays.reals(f"{_PREFIX}rms", levels, low=0.0),
-        audio=audio,
+        sound=arrays.reals(f"{_PREFIX}sound", (len(samples), None)),
+        num_samples=meta.size("num_samples"),
         audio_codes=audio_codes,
         audio_gaps=arrays.reals(
             f"{_PREFIX}audio_gaps", audio_codes.shape, low=0.0, high=LARGEST_DISTANCE * _ROUNDED
@@ -69,6 +77,12 @@ def read_codec_probe(meta: ConfigReader, arrays: ArrayReader) -> CodecProbe:
     )
     meta.finish()
     return probe
+
+
+def repeated(sound: NDArray[np.float32], num_samples: int) -> NDArray[np.float32]:
+    """`sound` [channels, n] again and again: [channels, num_samples]."""
+    times = -(-num_samples // sound.shape[1])
+    return np.tile(sound, (1, times))[:, :num_samples]
 
 
 def sample_probes(audio: NDArray[np.float32], stride: int) -> NDArray[np.float32]:

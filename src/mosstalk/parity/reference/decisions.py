@@ -59,19 +59,19 @@ class Agreement:
         expected: NDArray[np.int32],
         found: NDArray[np.int32],
         gaps: NDArray[np.float32],
-    ) -> bool:
-        """Note the codes of a frame, all [codebooks], up to the first that differs; whether all
+    ) -> int:
+        """Note the codes of a frame, all [codebooks], up to the first that differs; how many
         agree."""
         different = np.flatnonzero(expected != found)
         if not different.size:
             self.equal += len(expected)
-            return True
+            return len(expected)
         q = int(different[0])
         self.equal += q
         self.disagreements.append(
             Disagreement(frame, q, int(expected[q]), int(found[q]), float(gaps[q]))
         )
-        return False
+        return q
 
     def judge(self, comparison: Comparison) -> None:
         """Pass on to `comparison` what was compared and what is a fault."""

@@ -156,11 +156,13 @@ def read_dump_file(path: Path) -> DumpFile:
 
 def _read_npz(path: Path) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("not a zip archive")
-        with archive:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("not a zip archive")
             arrays = {name: archive[name] for name in archive.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("not an archive of arrays")
         meta = arrays.pop(_META)
     except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mosstalk.checkpoint.checkpoint import Checkpoint
 from mosstalk.models.moss_tts_nano.config import NanoConfig, parse_config
 from mosstalk.parity.comparison import CheckResult, Comparison
-from mosstalk.parity.kv_cache.subject import random_rows
+from mosstalk.parity.family.nano import nano_layout
+from mosstalk.parity.family.random_rows import random_rows
 from mosstalk.parity.reference.dump_codec import dump_codec
 from mosstalk.parity.reference.nano_probe import NanoDump, PromptKind, PromptProbe
 from mosstalk.parity.reference.origin import origin_of
@@ -51,15 +52,17 @@ def dump_nano(
     """
     config = parse_config(checkpoint.config)
     model = original.language_model(checkpoint.path)
-    model._set_attention_implementation("sdpa")  # published configs name one that needs a GPU
+    # The published config names an attention that needs a GPU.
+    original.ask(model._set_attention_implementation, "sdpa")
     tokenizer = None
     if texts:
-        tokenizer = model._load_text_tokenizer(text_tokenizer_path=str(checkpoint.path))
+        place = str(checkpoint.path)
+        tokenizer = original.ask(model._load_text_tokenizer, text_tokenizer_path=place)
     prompts, results = [], []
     for request in _requests(config, texts, seed):
         comparison = Comparison(f"steps vs whole pass: {request.name}", _OWN_TOLERANCE)
-        rows = _rows(original.torch, model, tokenizer, request)
-        prompts.append(_probe(original.torch, model, config, request, rows, comparison))
+        rows = _rows(original, model, tokenizer, request)
+        prompts.append(_probe(original, model, config, request, rows, comparison))
         results.append(comparison.result())
     codec = None
     if codec_folder is not None:
@@ -73,7 +76,7 @@ def _requests(config: NanoConfig, texts: Sequence[str], seed: int) -> list[_Requ
     voice = np.random.default_rng(seed).integers(
         config.audio_codebook_sizes, size=(_VOICE_FRAMES, config.n_vq), dtype=np.int32
     )
-    rows = random_rows(config, _RANDOM_ROWS, seed)
+    rows = random_rows(nano_layout(config), _RANDOM_ROWS, seed)
     requests = [_Request("random rows", "rows", rows=rows)]
     for number, text in enumerate(texts, 1):
         requests += [
@@ -84,12 +87,14 @@ def _requests(config: NanoConfig, texts: Sequence[str], seed: int) -> list[_Requ
     return requests
 
 
-def _rows(torch: Any, model: Any, tokenizer: Any, request: _Request) -> Any:
+def _rows(original: Original, model: Any, tokenizer: Any, request: _Request) -> Any:
     """The prompt as the original builds it, [1, n, 1 + n_vq]."""
+    torch = original.torch
     if request.rows is not None:
         return torch.from_numpy(request.rows.astype(np.int64))[None]
     codes = request.voice_codes
-    rows, _ = model.build_inference_input_ids(
+    rows, _ = original.ask(
+        model.build_inference_input_ids,
         text=request.text,
         text_tokenizer=tokenizer,
         mode="voice_clone" if request.kind == "clone" else "continuation",
@@ -109,7 +114,7 @@ class _Generation:
     hidden: list[Any]  # [hidden] each
 
 
-def _generate(model: Any, config: NanoConfig, rows: Any) -> _Generation:
+def _generate(original: Original, model: Any, config: NanoConfig, rows: Any) -> _Generation:
     ids = [config.audio_assistant_slot_token_id, config.audio_end_token_id]
     seen = _Generation(None, [], [], [])
     hooks = [
@@ -120,27 +125,35 @@ def _generate(model: Any, config: NanoConfig, rows: Any) -> _Generation:
     ]
     for head in model.audio_lm_heads:
         hooks.append(head.register_forward_hook(lambda _m, _i, out: seen.logits.append(out[0])))
-    made = model.generate(rows, max_new_frames=FRAMES, do_sample=False)
+    made = original.ask(model.generate, rows, max_new_frames=FRAMES, do_sample=False)
     for hook in hooks:
         hook.remove()
     return _Generation(made.audio_token_ids[0], seen.gate, seen.logits, seen.hidden)
 
 
 def _probe(
-    torch: Any, model: Any, config: NanoConfig, request: _Request, rows: Any, own: Comparison
+    original: Original,
+    model: Any,
+    config: NanoConfig,
+    request: _Request,
+    rows: Any,
+    own: Comparison,
 ) -> PromptProbe:
-    made = _generate(model, config, rows)
+    torch = original.torch
+    made = _generate(original, model, config, rows)
     num_frames = len(made.codes)
     slots = torch.full((num_frames, 1), config.audio_assistant_slot_token_id)
     whole = torch.cat([rows[0], torch.cat([slots, made.codes], dim=1)])
-    hidden = model(input_ids=whole[None], return_dict=True).global_hidden_states[0].numpy()
+    output = original.ask(model, input_ids=whole[None], return_dict=True)
+    hidden = output.global_hidden_states[0].numpy()
     # The first vector is that of the prompt's last row; after a stop there is one for each frame.
     starts = torch.stack(made.hidden).numpy()
     first = rows.shape[1] - 1
     own.add("hidden", hidden[first : first + len(starts)], starts)
     probed = np.linspace(0, len(whole) - 1, min(_PROBED_ROWS, len(whole))).round().astype(np.int32)
     gate = torch.stack(made.gate)
-    best = torch.stack([logits.topk(2).values for logits in made.logits] or [torch.empty(0)])
+    best = torch.stack([logits.topk(2).values for logits in made.logits] or [torch.empty(0, 2)])
+    first_best, next_best = best.reshape(num_frames, config.n_vq, 2).numpy().transpose(2, 0, 1)
     peak = max(float(logits.abs().max()) for logits in (gate, *made.logits))
     return PromptProbe(
         name=request.name,
@@ -152,7 +165,8 @@ def _probe(
         codes=made.codes.numpy().astype(np.int32),
         stopped=len(gate) > num_frames,
         gate_gaps=(gate[:, 0] - gate[:, 1]).abs().numpy(),
-        code_gaps=(best[..., 0] - best[..., 1]).reshape(num_frames, config.n_vq).numpy(),
+        code_logits=np.ascontiguousarray(first_best),
+        code_gaps=first_best - next_best,
         logit_peak=peak,
         hidden_rows=probed,
         hidden=np.ascontiguousarray(hidden[probed]),

@@ -34,7 +34,8 @@ class PromptProbe:
         stopped: whether the model then stopped by itself.
         gate_gaps: at each decision between go on and stop, the difference of their two logits:
             [frames], and one more if it stopped.
-        code_gaps: at each code, how far the next best logit was below, [frames, n_vq].
+        code_logits: the logit of each code, [frames, n_vq].
+        code_gaps: how far the next best logit was below it, [frames, n_vq].
         logit_peak: largest magnitude of a logit in all those decisions.
         hidden_rows: which of the prompt's rows and the frames' rows after them are probed.
         hidden: their vectors after the global transformer, [probed rows, hidden_size].
@@ -49,6 +50,7 @@ class PromptProbe:
     codes: NDArray[np.int32]
     stopped: bool
     gate_gaps: NDArray[np.float32]
+    code_logits: NDArray[np.float32]
     code_gaps: NDArray[np.float32]
     logit_peak: float
     hidden_rows: NDArray[np.int32]
@@ -68,7 +70,8 @@ class PromptProbe:
     def as_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays that would be empty are left out."""
         names = (
-            "voice_codes", "rows", "codes", "gate_gaps", "code_gaps", "hidden_rows", "hidden",
+            "voice_codes", "rows", "codes", "gate_gaps", "code_logits", "code_gaps",
+            "hidden_rows", "hidden",
         )  # fmt: skip
         arrays = {f"{prefix}{name}": getattr(self, name) for name in names}
         return {name: array for name, array in arrays.items() if array is not None and array.size}
@@ -133,7 +136,7 @@ def _read_prompt(meta: ConfigReader, arrays: ArrayReader, prefix: str, where: st
     peak = meta.get("logit_peak", float)
     if frames < 0 or not stopped and not frames or not 0 < peak < np.inf:
         raise CheckpointError(f"{where}: {frames} frames, logit_peak {peak}: make the dump again")
-    largest_gap = 2 * peak * _ROUNDED
+    largest = peak * _ROUNDED
     rows = arrays.ids(f"{prefix}rows", (None, None))
     n_vq = rows.shape[1] - 1
     hidden_rows = arrays.ids(f"{prefix}hidden_rows", (None,))
@@ -149,8 +152,9 @@ def _read_prompt(meta: ConfigReader, arrays: ArrayReader, prefix: str, where: st
         rows=rows,
         codes=arrays.ids(f"{prefix}codes", (frames, n_vq)),
         stopped=stopped,
-        gate_gaps=arrays.reals(f"{prefix}gate_gaps", (frames + stopped,), 0.0, largest_gap),
-        code_gaps=arrays.reals(f"{prefix}code_gaps", (frames, n_vq), 0.0, largest_gap),
+        gate_gaps=arrays.reals(f"{prefix}gate_gaps", (frames + stopped,), 0.0, 2 * largest),
+        code_logits=arrays.reals(f"{prefix}code_logits", (frames, n_vq), -largest, largest),
+        code_gaps=arrays.reals(f"{prefix}code_gaps", (frames, n_vq), 0.0, 2 * largest),
         logit_peak=peak,
         hidden_rows=hidden_rows,
         hidden=arrays.reals(f"{prefix}hidden", (len(hidden_rows), None)),

@@ -5,11 +5,10 @@ directories whose code you would run.
 """
 
 import importlib
-import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mosstalk import __version__
-from mosstalk.errors import CheckpointError, MosstalkError, UsageError
+from mosstalk.errors import CheckpointError, UsageError
 
 # With 5.0, rope frequencies are left uninitialised and no error is raised.
 TRANSFORMERS = "4.57.6"
@@ -47,6 +46,16 @@ class Original:
             "transformers": self._transformers.__version__,
         }
 
+    def ask(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call code of a checkpoint directory; raises CheckpointError for whatever it raises."""
+        try:
+            return function(*arguments, **options)
+        except Exception as error:
+            message = next(iter(str(error).splitlines()), "")
+            raise CheckpointError(
+                f"the original code failed: {type(error).__name__}: {message}"
+            ) from error
+
     def language_model(self, folder: Path) -> Any:
         """The model of a checkpoint directory, in float32 on the CPU."""
         return self._load("AutoModelForCausalLM", folder)
@@ -56,15 +65,25 @@ class Original:
         return self._load("AutoModel", folder)
 
     def _load(self, loader: str, folder: Path) -> Any:
-        model = getattr(self._transformers, loader).from_pretrained(
-            str(folder), trust_remote_code=True, local_files_only=True, dtype=self.torch.float32
+        model, loaded = self.ask(
+            getattr(self._transformers, loader).from_pretrained,
+            str(folder),
+            trust_remote_code=True,
+            local_files_only=True,
+            dtype=self.torch.float32,
+            output_loading_info=True,
         )
+        # It would draw at random what it does not find, and only warn.
+        if missing := [*loaded["missing_keys"], *loaded["mismatched_keys"]]:
+            raise CheckpointError(
+                f"{folder}: the original code misses {len(missing)} tensors, such as {missing[0]}"
+            )
         return model.eval()
 
 
 @contextmanager
 def original_code() -> Iterator[Original]:
-    """The libraries; whatever the original code raises inside becomes a CheckpointError.
+    """The libraries, ready to load such code.
 
     Raises UsageError where the extra `reference` is not installed, or another version is.
     """
@@ -81,13 +100,6 @@ def original_code() -> Iterator[Original]:
         try:
             with torch.inference_mode():
                 yield Original(torch, transformers)
-        except MosstalkError:
-            raise
-        except Exception as error:
-            message = next(iter(str(error).splitlines()), "")
-            raise CheckpointError(
-                f"the original code failed: {type(error).__name__}: {message}"
-            ) from error
         finally:
             _forget_modules(modules)
 
@@ -102,8 +114,6 @@ def require_code(folder: Path) -> None:
 
 
 def _import(name: str) -> Any:
-    # Read by libraries at import: everything is here, so nothing is asked for elsewhere.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         return importlib.import_module(name)
     except ImportError:
