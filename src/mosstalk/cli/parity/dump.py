@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text",
         action="append",
         dest="texts",
+        metavar="TEXT",
         help="of a prompt; may be given again (default: one English, one Chinese)",
     )
     parser.add_argument(
