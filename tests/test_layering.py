@@ -30,7 +30,8 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "voices",
         ),
     ),
-    (("cli",), ("server",), ("batch",)),
+    (("server",), ("batch",)),
+    (("cli",),),
     (("parity",),),
 )
 PLACES = {
