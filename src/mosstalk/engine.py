@@ -20,6 +20,7 @@ from mosstalk.checkpoint.storage import StorageType
 from mosstalk.codec.codec import Codec
 from mosstalk.codec.registry import load_codec
 from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.compute.devices import chosen_device
 from mosstalk.compute.self_test.trust import trusted
 from mosstalk.design import Candidate
 from mosstalk.errors import CheckpointError, UsageError
@@ -76,7 +77,9 @@ def load(
     Args:
         model: "sprout" (built in), "nano" (after `mosstalk pull nano`), the path of a directory
             as published, or of a .gguf file.
-        device: "cpu", or "reference" for the slow NumPy definition of it.
+        device: "cpu", "cuda", "vulkan", "auto" for the fastest of them by a simple rule (see
+            compute/devices.py), or "reference" for the slow NumPy definition of it. A number
+            chooses one of several GPUs: "cuda:1".
         threads: 0 for physical cores less one, at least 1, at most 4.
         weight_type: storage of the language model's matrices: native (as in the file), f32, f16,
             bf16 or q8_0.
@@ -84,15 +87,16 @@ def load(
         strict: let nothing stand in for a device that computes wrong.
 
     Raises:
-        UsageError: an unknown name or a value outside its range.
+        UsageError: an unknown name, a value outside its range, a package that is not installed.
         CheckpointError: files that are missing, damaged or do not belong together.
-        DeviceError: a device that computes wrong, if `strict` or nothing can stand in for it.
+        DeviceError: a device that is not there or out of memory, or computes wrong, if `strict`
+            or nothing can stand in for it.
     """
     storage = StorageType.parse(weight_type)
-    backend = open_backend(device, threads)
     path, known_codec = resolve_model(str(model))
     checkpoint = open_checkpoint(path, Path(codec) if codec else known_codec)
     family = family_for(checkpoint.config)
+    backend = open_backend(chosen_device(device, checkpoint.model_bytes), threads)
     backend, warnings = trusted(backend, threads, strict=strict)
     speech_model = family.load(checkpoint, backend, storage)
     decode_only = not speech_model.max_voices

@@ -5,7 +5,7 @@
     ├── AudioError           a clip that cannot be read or used
     ├── CheckpointError      model files that are missing, damaged or not what they should be
     ├── DownloadError        a model that could not be fetched
-    ├── DeviceError          a device that computes wrong
+    ├── DeviceError          a device that is not there, has failed or computes wrong
     └── OutputError          a result that could not be written or played
 
 A message names the thing, the value and the way out, in one line.
@@ -37,7 +37,7 @@ class DownloadError(MosstalkError):
 
 
 class DeviceError(MosstalkError):
-    """A device that does not compute what it should."""
+    """A device that is not there, is out of memory, has failed, or computes wrong."""
 
 
 class OutputError(MosstalkError):

@@ -30,6 +30,11 @@ class Checkpoint:
     identity: str  # 16 hex digits that tell codecs apart; "" without a codec
     tokenizer_json: bytes | None = None  # byte-level BPE and its added tokens
 
+    @property
+    def model_bytes(self) -> int:
+        """Bytes of the language model's weights, stored as they are here."""
+        return sum(tensor.num_bytes for tensor in self.tensors.values())
+
 
 def open_checkpoint(path: Path, codec: Path | None = None) -> Checkpoint:
     """Open the model at `path`: a directory with config.json and weights, or a GGUF file of ours.

@@ -23,6 +23,7 @@ _COMMANDS = {
     "convert": "write a model in another format or weight type",
     "inspect": "show what a model file is and what it holds",
     "pull": "download a model",
+    "devices": "list what there is to compute on, and measure how fast it speaks a model",
     "parity": "prove on this machine that cached and full computation agree",
 }
 # What a shell reports for a program ended by SIGINT or SIGPIPE.

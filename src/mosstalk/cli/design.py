@@ -10,6 +10,7 @@ from mosstalk.checkpoint.hub import BUILT_IN
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.cli.progress import tell, warn
 from mosstalk.compute.backend import BACKENDS
+from mosstalk.compute.devices import AUTO
 from mosstalk.design import Candidate
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import OutputError, UsageError
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight-type", default=StorageType.NATIVE.value, help="native, f32, f16, bf16 or q8_0"
     )
-    parser.add_argument("--device", default=BACKENDS[0], help=" or ".join(BACKENDS))
+    parser.add_argument("--device", default=BACKENDS[0], help=" or ".join((*BACKENDS, AUTO)))
     parser.add_argument("--threads", type=int, default=0, help="0: automatic")
     parser.add_argument("--max-frames", type=int, metavar="N", help="cap on each voice's speech")
     parser.add_argument("--temperature", type=float, metavar="X", help="0: the likeliest always")

@@ -13,6 +13,7 @@ from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.cli.progress import ProgressLine, tell, warn
 from mosstalk.compute.backend import BACKENDS
+from mosstalk.compute.devices import AUTO
 from mosstalk.engine import Speaker, VoiceChoice, load
 from mosstalk.errors import OutputError, UsageError
 from mosstalk.stream import SpeechStream
@@ -63,7 +64,8 @@ def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
         "--device",
         default=BACKENDS[0],
         metavar="D",
-        help=f"one of {', '.join(BACKENDS)} (default: {BACKENDS[0]})",
+        help=f"one of {', '.join((*BACKENDS, AUTO))}; cuda:1 is the second GPU "
+        f"(default: {BACKENDS[0]})",
     )
     group.add_argument(
         "--threads", type=int, default=0, metavar="N", help="default: physical cores - 1, at most 4"

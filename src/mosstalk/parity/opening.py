@@ -8,6 +8,7 @@ from mosstalk.checkpoint.hub import resolve_model
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
 from mosstalk.compute.backend import Backend, open_backend
+from mosstalk.compute.devices import chosen_device
 from mosstalk.compute.self_test.trust import trusted
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import UsageError
@@ -43,9 +44,10 @@ class ModelChoice:
         missing or damaged, DeviceError for a device that fails its self-test.
         """
         storage = StorageType.parse(self.weight_type)
-        backend, _ = trusted(open_backend(self.backend, self.threads), self.threads, strict=True)
         path, known_codec = resolve_model(self.model)
         checkpoint = open_checkpoint(path, Path(self.codec) if self.codec else known_codec)
+        device = chosen_device(self.backend, checkpoint.model_bytes)
+        backend, _ = trusted(open_backend(device, self.threads), self.threads, strict=True)
         return Opened(self, checkpoint, backend, storage)
 
     def speaker(self) -> Speaker:

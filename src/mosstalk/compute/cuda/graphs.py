@@ -11,7 +11,10 @@ _MOST_REMEMBERED = 64  # runs that may be captured when they come again
 
 
 class GraphMemory:
-    """What all graphs of a device share: memory for what is alive inside a run, and a stream."""
+    """What all graphs of a device share: memory for what is alive inside a run, and a stream.
+
+    Runs follow each other on one device, so that the memory is never used by two at a time.
+    """
 
     def __init__(self) -> None:
         self.pool = torch.cuda.graph_pool_handle()
@@ -37,12 +40,20 @@ class Graphs:
             if key not in self._seen:
                 self._seen[key] = None
                 _keep(self._seen, _MOST_REMEMBERED)
-                compute()
+                self._run_apart(compute)
                 return
             self._captured[key] = self._capture(compute)
             _keep(self._captured, _MOST_GRAPHS)
         self._captured.move_to_end(key)
         self._captured[key].replay()
+
+    def _run_apart(self, compute: Callable[[], None]) -> None:
+        """On the stream of captures, for which the libraries prepare themselves."""
+        apart, current = self._memory.stream, torch.cuda.current_stream()
+        apart.wait_stream(current)
+        with torch.cuda.stream(apart):
+            compute()
+        current.wait_stream(apart)
 
     def _capture(self, compute: Callable[[], None]) -> Any:
         graph = torch.cuda.CUDAGraph()

@@ -4,8 +4,6 @@ A Triton kernel: one program for `_ROWS_OUT` rows of the matrix, a sum in float3
 a tile, and one reduction at the end.
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -20,15 +18,15 @@ _TILE = 1024  # products in a tile of one row of the matrix, over all rows of x;
 
 
 @triton.jit(do_not_specialize=["num_rows"])  # type: ignore[untyped-decorator]
-def _kernel(
-    out: Any,
-    x: Any,
-    values: Any,
-    scales: Any,
-    bias: Any,
-    num_rows: Any,
-    num_out: Any,
-    columns: Any,
+def _kernel(  # type: ignore[no-untyped-def]  # Triton takes no other annotations
+    out,
+    x,
+    values,
+    scales,
+    bias,
+    num_rows,
+    num_out,
+    columns,
     has_scales: tl.constexpr,
     has_bias: tl.constexpr,
     block: tl.constexpr,
