@@ -104,11 +104,16 @@ CODEC_CONFIG: dict[str, object] = {
 }
 
 
-def write_tiny_model(folder: Path, *, talks: bool = True, needs_voice: bool = True) -> Path:
-    """A model's directory with its codec; `talks` until max_frames, or else never begins."""
+def write_tiny_model(
+    folder: Path, *, talks: bool = True, needs_voice: bool = True, push: float = _PUSH
+) -> Path:
+    """A model's directory with its codec; `talks` until max_frames, or else never begins.
+
+    With less of a `push` chance decides when it ends.
+    """
     config = {**CONFIG, "needs_voice": needs_voice}
     tensors = random_tensors(expected_tensors(parse_config(config)), seed=1)
-    _make_decided(tensors, talks)
+    _make_decided(tensors, talks, push)
     codec = random_tensors(codec_tensors(parse_codec_config(CODEC_CONFIG)), seed=2)
     codec["decoder.2.output_proj.weight"] *= np.float32(0.1)  # near the range of audio
     write_checkpoint(folder, config, tensors, CODEC_CONFIG, codec, TOKENIZER.read_bytes())
@@ -167,10 +172,10 @@ def random_tensors(expected: Iterable[Expected], seed: int) -> dict[str, NDArray
     return tensors
 
 
-def _make_decided(tensors: dict[str, NDArray[np.float32]], talks: bool) -> None:
+def _make_decided(tensors: dict[str, NDArray[np.float32]], talks: bool, push: float) -> None:
     """Set the embeddings of "go on" and "stop" apart along the final bias."""
     way = np.random.default_rng(4).standard_normal(HIDDEN).astype(np.float32)
-    way *= np.float32(_PUSH) / np.linalg.norm(way)
+    way *= np.float32(push) / np.linalg.norm(way)
     likely, unlikely = (_GO_ON, _STOP) if talks else (_STOP, _GO_ON)
     tensors["local_transformer.ln_f.bias"] += way
     tensors["transformer.wte.weight"][likely] += way

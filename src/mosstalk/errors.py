@@ -6,7 +6,9 @@
     ├── CheckpointError      model files that are missing, damaged or not what they should be
     ├── DownloadError        a model that could not be fetched
     ├── DeviceError          a device that is not there, has failed or computes wrong
-    └── OutputError          a result that could not be written or played
+    ├── OutputError          a result that could not be written or played
+    ├── BusyError            no room for a request now
+    └── TimeLimitError       a request that took longer than it may
 
 A message names the thing, the value and the way out, in one line.
 """
@@ -42,3 +44,15 @@ class DeviceError(MosstalkError):
 
 class OutputError(MosstalkError):
     """Audio could not be written or played."""
+
+
+class BusyError(MosstalkError):
+    """No room for a request now. `retry_after`: seconds after which there may be."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TimeLimitError(MosstalkError):
+    """A request was not done within its time."""
