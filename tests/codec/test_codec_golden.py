@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from codec_files import FULL, NANO, Golden
 from numpy.typing import NDArray
+from vulkan_device import backend_named
 
 from mosstalk.codec.moss_audio_tokenizer.codec import Decoder, Encoder
 from mosstalk.codec.moss_audio_tokenizer.stages import MAX_FRAMES
-from mosstalk.compute.backend import open_backend
 
 # Of the largest value. The promise is 1e-4, and 6e-7 is what we have; the original differs from
 # itself by as much when it decodes in chunks.
@@ -29,9 +29,9 @@ def assert_near(found: NDArray[Any], expected: NDArray[Any], what: str) -> None:
     assert error <= TOLERANCE, f"{what}: {error:.2g}"
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"])
 def test_encoder_stages_and_codes(golden: Golden, backend: str) -> None:
-    codec = golden.codec(open_backend(backend, 2))
+    codec = golden.codec(backend_named(backend))
     encoder = Encoder(codec.config, codec.weights, codec.backend, taps=True)
     wav = golden.wav
     frames = -(-wav.shape[1] // codec.frame_len)
@@ -51,9 +51,9 @@ def test_encoder_stages_and_codes(golden: Golden, backend: str) -> None:
         assert_near(tapped[: len(expected)], expected, key)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"])
 def test_decoder_stages_and_audio(golden: Golden, backend: str) -> None:
-    codec = golden.codec(open_backend(backend, 2))
+    codec = golden.codec(backend_named(backend))
     decoder = Decoder(codec.config, codec.weights, codec.backend, taps=True)
     audio = decoder.decode(decoder.new_state(), golden.codes())
     outputs = {f"dec_mod_{i}": f"decoder.{i}" for i in range(len(codec.config.decoder))}
@@ -71,24 +71,26 @@ def test_decoder_stages_and_audio(golden: Golden, backend: str) -> None:
 
 
 def test_fewer_codebooks(golden: Golden) -> None:
-    codec = golden.codec(open_backend("cpu", 2))
+    codec = golden.codec(backend_named("cpu"))
     codes = golden.codes()[:, :2]
     assert_near(codec.start(len(codes))(codes), golden.arrays["audio_nq2"][0], "audio_nq2")
 
 
+@pytest.mark.parametrize("backend", ["cpu", "vulkan"])
 @pytest.mark.parametrize("name", NANO)
-def test_streamed_by_one_frame(golden_dir: Path, name: str) -> None:
+def test_streamed_by_one_frame(golden_dir: Path, name: str, backend: str) -> None:
     golden = Golden(golden_dir, name)
-    codec = golden.codec(open_backend("cpu", 2))
+    codec = golden.codec(backend_named(backend))
     codes = golden.codes()
     decode = codec.start(len(codes))
     audio = np.concatenate([decode(frame[None]) for frame in codes], axis=1)
     assert_near(audio, golden.arrays["audio_stream_1frame"], "audio_stream_1frame")
 
 
-def test_long_audio_beyond_the_windows(golden: Golden) -> None:
+@pytest.mark.parametrize("backend", ["cpu", "vulkan"])
+def test_long_audio_beyond_the_windows(golden: Golden, backend: str) -> None:
     """40 frames; the file that a clone has holds the end of the audio only."""
-    codec = golden.codec(open_backend("cpu", 2))
+    codec = golden.codec(backend_named(backend))
     codes = golden.codes("long_codes")
     audio = codec.start(len(codes))(codes)
     expected = golden.arrays["long_audio"][0]

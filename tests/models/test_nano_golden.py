@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from nano_models import GREEDY, Golden, frames_of, started
 from numpy.typing import NDArray
+from vulkan_device import backend_named
 
-from mosstalk.compute.backend import open_backend
 from mosstalk.compute.sampling import SamplingParams
 from mosstalk.compute.state import State
 from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
@@ -20,14 +20,14 @@ from mosstalk.models.moss_tts_nano.model import NanoModel
 
 pytestmark = [
     pytest.mark.parametrize("golden", ["nano_a", "nano_b", "nano_c"], indirect=True),
-    pytest.mark.parametrize("backend", ["cpu", "reference"]),
+    pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"]),
 ]
 TOLERANCE = 1e-5  # of the largest value; the reference's own ways to compute differ by 1e-6
 GREEDY_FRAMES = FrameSampling(GREEDY, GREEDY, seed=0)
 
 
 def _model(golden: Golden, backend: str) -> NanoModel:
-    return golden.model(open_backend(backend, 2))
+    return golden.model(backend_named(backend))
 
 
 def _near(found: NDArray[Any], wanted: NDArray[Any]) -> bool:

@@ -80,14 +80,12 @@ def adapters() -> list[Adapter]:
     """
     try:
         import wgpu
-        from wgpu.backends.wgpu_native.extras import set_instance_extras
     except ImportError as error:
         raise UsageError(
             f"--device vulkan needs the wgpu library ({error}); install it with {INSTALL}, "
             "or use --device cpu"
         ) from error
     try:
-        set_instance_extras(backends=("Vulkan", "Metal", "DX12"))
         handles = wgpu.gpu.enumerate_adapters_sync()
     except Exception as error:  # the library's own and those of the C interface under it
         raise DeviceError(f"wgpu cannot list devices: {error}; use --device cpu") from error
