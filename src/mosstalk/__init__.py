@@ -12,13 +12,17 @@ from mosstalk.design import Candidate
 from mosstalk.engine import Speaker, Speech, load
 from mosstalk.errors import (
     AudioError,
+    BusyError,
     CheckpointError,
     DeviceError,
     DownloadError,
     MosstalkError,
     OutputError,
+    TimeLimitError,
     UsageError,
 )
+from mosstalk.scheduled_stream import ScheduledStream
+from mosstalk.scheduler import Scheduler, SchedulerStats
 from mosstalk.stream import SpeechStream
 from mosstalk.types import AudioChunk, SpeechOptions, Summary, Voice, VoiceOrigin
 
@@ -27,17 +31,22 @@ __all__ = [
     "AudioChunk",
     "AudioClip",
     "AudioError",
+    "BusyError",
     "Candidate",
     "CheckpointError",
     "DeviceError",
     "DownloadError",
     "MosstalkError",
     "OutputError",
+    "ScheduledStream",
+    "Scheduler",
+    "SchedulerStats",
     "Speaker",
     "SpeechOptions",
     "SpeechStream",
     "Speech",
     "Summary",
+    "TimeLimitError",
     "UsageError",
     "Voice",
     "VoiceOrigin",
