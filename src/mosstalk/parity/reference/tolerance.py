@@ -23,18 +23,21 @@ class Tolerances:
     codec: float
 
 
-def tolerances_for(opened: Opened, origin: Origin, asked: float | None) -> Tolerances:
-    """Those asked for, else by the device and by how weights are rounded."""
+def tolerances_for(opened: Opened, origin: Origin | None, asked: float | None) -> Tolerances:
+    """Those asked for, else by the device and by how weights are rounded.
+
+    A reference of unknown origin had the weights as the checkpoint stores them.
+    """
     if asked is not None:
         return Tolerances(asked, asked)
     exact = _EXACT if opened.backend.name in ("cpu", "reference") else _GPU
     tensors = language_model_tensors(opened.checkpoint).values()
-    held = {tensor.storage for tensor in tensors}
-    held |= {storage_for(tensor, opened.storage) for tensor in tensors}
+    stored = {tensor.storage for tensor in tensors}
+    held = stored | {storage_for(tensor, opened.storage) for tensor in tensors}
     codec = {tensor.storage for tensor in (opened.checkpoint.codec_tensors or {}).values()}
     return Tolerances(
-        _largest(exact, held, origin.weight_types),
-        _largest(exact, codec, origin.codec_weight_types),
+        _largest(exact, held, stored if origin is None else origin.weight_types),
+        _largest(exact, codec, codec if origin is None else origin.codec_weight_types),
     )
 
 
