@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+_INHERITED = "none"  # a library's own setting that leaves it to the one for all
+
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
@@ -13,27 +15,32 @@ def full_precision(device: torch.device) -> Iterator[None]:
 
     What the process has set is back at the end.
     """
-    held = _held_precision()
-    _set_precision(held, full=True)
+    held, by_library = _precision(), [item.fp32_precision for item in _libraries()]
+    torch.set_float32_matmul_precision("highest")  # of all libraries
     try:
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             yield
     finally:
-        _set_precision(held, full=False)
+        if held is not None:
+            torch.set_float32_matmul_precision(held)
+        for library, precision in zip(_libraries(), by_library, strict=True):
+            library.fp32_precision = _INHERITED
+            if library.fp32_precision != precision:
+                library.fp32_precision = precision
 
 
-def _held_precision() -> list[tuple[Any, str]] | str:
-    """Settings by library where this PyTorch has them (2.9), else the one for all."""
-    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+def _precision() -> str | None:
+    """The setting for all; None where the process has set the libraries' own to something else."""
+    try:
         precision: str = torch.get_float32_matmul_precision()
-        return precision
+    except RuntimeError:
+        return None
+    return precision
+
+
+def _libraries() -> list[Any]:
+    """What has a setting of its own, from PyTorch 2.9 on."""
     products = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
-    return [(setting, setting.fp32_precision) for setting in products]
-
-
-def _set_precision(held: list[tuple[Any, str]] | str, *, full: bool) -> None:
-    if isinstance(held, str):
-        torch.set_float32_matmul_precision("highest" if full else held)
-        return
-    for setting, value in held:
-        setting.fp32_precision = "ieee" if full else value
+    if not hasattr(products[0], "fp32_precision"):
+        return []
+    return list(products)
