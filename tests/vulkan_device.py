@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from cuda_device import cuda_backend
 
 from mosstalk.compute.backend import Backend, open_backend
 from mosstalk.compute.vulkan.adapter import Adapter, adapters
@@ -29,4 +30,6 @@ def vulkan_adapters() -> list[Adapter]:
 
 def backend_named(name: str) -> Backend:
     """A backend for a test of several; two threads where it has any."""
+    if name == "cuda":
+        return cuda_backend()
     return vulkan_backend() if name == "vulkan" else open_backend(name, 2)

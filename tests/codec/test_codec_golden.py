@@ -29,7 +29,7 @@ def assert_near(found: NDArray[Any], expected: NDArray[Any], what: str) -> None:
     assert error <= TOLERANCE, f"{what}: {error:.2g}"
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan", "cuda"])
 def test_encoder_stages_and_codes(golden: Golden, backend: str) -> None:
     codec = golden.codec(backend_named(backend))
     encoder = Encoder(codec.config, codec.weights, codec.backend, taps=True)
@@ -51,7 +51,7 @@ def test_encoder_stages_and_codes(golden: Golden, backend: str) -> None:
         assert_near(tapped[: len(expected)], expected, key)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan", "cuda"])
 def test_decoder_stages_and_audio(golden: Golden, backend: str) -> None:
     codec = golden.codec(backend_named(backend))
     decoder = Decoder(codec.config, codec.weights, codec.backend, taps=True)
@@ -76,7 +76,7 @@ def test_fewer_codebooks(golden: Golden) -> None:
     assert_near(codec.start(len(codes))(codes), golden.arrays["audio_nq2"][0], "audio_nq2")
 
 
-@pytest.mark.parametrize("backend", ["cpu", "vulkan"])
+@pytest.mark.parametrize("backend", ["cpu", "vulkan", "cuda"])
 @pytest.mark.parametrize("name", NANO)
 def test_streamed_by_one_frame(golden_dir: Path, name: str, backend: str) -> None:
     golden = Golden(golden_dir, name)
@@ -87,7 +87,7 @@ def test_streamed_by_one_frame(golden_dir: Path, name: str, backend: str) -> Non
     assert_near(audio, golden.arrays["audio_stream_1frame"], "audio_stream_1frame")
 
 
-@pytest.mark.parametrize("backend", ["cpu", "vulkan"])
+@pytest.mark.parametrize("backend", ["cpu", "vulkan", "cuda"])
 def test_long_audio_beyond_the_windows(golden: Golden, backend: str) -> None:
     """40 frames; the file that a clone has holds the end of the audio only."""
     codec = golden.codec(backend_named(backend))

@@ -20,7 +20,7 @@ from mosstalk.models.moss_tts_nano.model import NanoModel
 
 pytestmark = [
     pytest.mark.parametrize("golden", ["nano_a", "nano_b", "nano_c"], indirect=True),
-    pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan"]),
+    pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan", "cuda"]),
 ]
 TOLERANCE = 1e-5  # of the largest value; the reference's own ways to compute differ by 1e-6
 GREEDY_FRAMES = FrameSampling(GREEDY, GREEDY, seed=0)
