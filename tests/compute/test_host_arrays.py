@@ -77,3 +77,15 @@ def test_lengths_and_seen_ids_leave_the_caches_where_they_are() -> None:
     assert state.save()["seen.0"].tolist() == [0, 0, 0]
     assert (seen.fetched, copy.fetched) == (1, 1)  # the caches for `save`
     assert state.caches.copy is copy and state.seen_sets.copy is None
+
+
+def test_a_new_state_is_blank_until_written_or_fetched() -> None:
+    """A device need not copy zeros."""
+    states = [State(SPEC, 4) for _ in range(3)]
+    assert all(state.caches.is_blank for state in states)
+    states[0].keys[0][:] = 1
+    _on_device(states[1])
+    assert states[1].caches.is_blank
+    states[1].fork()
+    assert [state.caches.is_blank for state in states] == [False, False, True]
+    assert not states[1].fork().caches.is_blank

@@ -21,10 +21,15 @@ class DeviceCopy(Protocol):
 
 
 class HostArrays:
-    """Arrays, and perhaps a device's copy of them with the same values or newer ones."""
+    """Arrays, and perhaps a device's copy of them with the same values or newer ones.
+
+    Attributes:
+        is_blank: whether they still are as they were made; a state's are zeros then.
+    """
 
     def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
         self._arrays = tuple(arrays)
+        self.is_blank = True
         self._copy: DeviceCopy | None = None
         self._is_behind = False
 
@@ -38,13 +43,13 @@ class HostArrays:
         if self._is_behind:
             assert self._copy is not None
             self._copy.fetch(self._arrays)
-            self._is_behind = False
+            self._is_behind = self.is_blank = False
         return self._arrays
 
     def write(self) -> tuple[NDArray[Any], ...]:
         """The arrays with the newest values, for reading and writing until the next run."""
         arrays = self.read()
-        self._copy = None
+        self._copy, self.is_blank = None, False
         return arrays
 
     def run_on(self, copy: DeviceCopy) -> None:

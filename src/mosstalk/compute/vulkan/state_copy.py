@@ -21,7 +21,10 @@ class CachesCopy:
     def __init__(self, device: Device, state: State) -> None:
         self.device = device
         arrays = state.caches.read()
-        self._buffers = [device.buffer(array.nbytes, "a K/V cache", array) for array in arrays]
+        blank = state.caches.is_blank  # as new memory is
+        self._buffers = [
+            device.buffer(array.nbytes, "a K/V cache", None if blank else array) for array in arrays
+        ]
         specs, lengths = state.spec.caches, state.cache_lens
         sizes = [
             (length, cache.heads, cache.head_dim)

@@ -134,7 +134,7 @@ fn keep_nucleus(thread: u32, first: u32, top_p: f32) {
         if (is_out) { chances[first + i] = 0.0; }
     }
     storageBarrier();
-    workgroupBarrier();
+    workgroupBarrier();  // of `joined`, which `draw` writes
 }
 """
 
@@ -193,7 +193,7 @@ fn main(
         if (!is_greedy(row)) {{
             let largest = chances[first + id];
             let least = least_order(thread, first, u32(params[row * PARAMS + 2u]));
-            workgroupBarrier();
+            storageBarrier();
             for (var i = thread; i < op.width; i += THREADS) {{
                 let score = chances[first + i];
                 chances[first + i] =
