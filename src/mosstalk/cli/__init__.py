@@ -20,6 +20,7 @@ _COMMANDS = {
     "say": "speak a text into a file, a pipe or the loudspeaker",
     "design": "make voices from a description, to choose from",
     "voices": "add, list, show, play and remove voices",
+    "serve": "speak for other programs, over HTTP",
     "convert": "write a model in another format or weight type",
     "inspect": "show what a model file is and what it holds",
     "pull": "download a model",
