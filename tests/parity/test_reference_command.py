@@ -19,7 +19,8 @@ from mosstalk.cli import main
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.parity.reference import original
 from mosstalk.parity.reference.dump_file import read_dump_file, write_dump_file
-from mosstalk.parity.reference.write import DumpOptions, write_dump
+from mosstalk.parity.reference.request import DumpOptions
+from mosstalk.parity.reference.write import write_dump
 
 Capture = pytest.CaptureFixture[str]
 
@@ -122,7 +123,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     missing: str,
 ) -> None:
     for name in ("torch", "transformers"):
-        present = SimpleNamespace(__version__=original.TRANSFORMERS)
+        present = SimpleNamespace(__version__=original.NANO_LIBRARIES.transformers)
         monkeypatch.setitem(sys.modules, name, None if name == missing else present)
     out = tmp_path / "dump.npz"
     assert main(["parity", "dump", "--reference", str(published), "--out", str(out)]) == 2
@@ -146,7 +147,7 @@ def test_another_transformers_is_refused(
 def test_the_extra_pins_what_the_code_asks_for() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     extra = project["project"]["optional-dependencies"]["reference"]
-    assert f"transformers=={original.TRANSFORMERS}" in extra
+    assert f"transformers=={original.NANO_LIBRARIES.transformers}" in extra
 
 
 def test_the_commands_load_no_torch() -> None:

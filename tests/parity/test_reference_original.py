@@ -12,7 +12,8 @@ from reference_dumps import RECORDED, RECORDED_CODEC, RECORDED_MODEL, checkpoint
 
 from mosstalk.errors import CheckpointError
 from mosstalk.parity.reference.dump_file import read_dump_file
-from mosstalk.parity.reference.write import DumpOptions, write_dump
+from mosstalk.parity.reference.request import DumpOptions
+from mosstalk.parity.reference.write import write_dump
 
 
 @pytest.fixture

@@ -69,6 +69,11 @@ def kv_cache_parity() -> int:
     return main(["parity", "kv-cache", *sys.argv[1:]])
 
 
+def voicegen_backbone_parity() -> int:
+    """`moss_voicegen_backbone_parity`: `mosstalk parity backbone` by its own name."""
+    return main(["parity", "backbone", *sys.argv[1:]])
+
+
 def _run_and_report(arguments: list[str]) -> int:
     try:
         return _run(arguments)

@@ -10,6 +10,8 @@ from mosstalk.checkpoint.storage import StorageType
 from mosstalk.errors import OutputError
 from mosstalk.parity.codec.run import Options as CodecOptions
 from mosstalk.parity.codec.run import run_codec
+from mosstalk.parity.delay.run import FAMILY as DELAY
+from mosstalk.parity.delay.run import run_delay
 from mosstalk.parity.document.full_report import FullReport, Skipped
 from mosstalk.parity.document.html import as_html
 from mosstalk.parity.document.markdown import as_markdown
@@ -77,6 +79,9 @@ def _outcomes(opened: Opened, dump: Path | None, tell: Callable[[str], None]) ->
             yield run_kv_cache(replace(opened, storage=storage), KvCacheOptions())
     else:
         yield Skipped("kv-cache", _NO_MODEL)
+    if opened.checkpoint.config.get("model_type") == DELAY:
+        tell("delay")
+        yield run_delay(opened)
     if opened.has_codec:
         tell("codec")
         yield run_codec(opened, CodecOptions())

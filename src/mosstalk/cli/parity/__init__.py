@@ -17,6 +17,9 @@ _CHECKS = {
     "storage": "storage",
     "dump": "dump",
     "reference": "reference",
+    "backbone": "backbone",
+    "heads": "heads",
+    "delay": "delay",
 }
 _STATUS = "Exit status: 0 passed, 1 failed, 2 wrong usage."
 

@@ -7,6 +7,10 @@ from typing import Any
 from mosstalk.compute.backend import BACKENDS
 from mosstalk.parity.opening import ModelChoice
 
+REFERENCE_AUTO = (
+    "1e-5 where the weights are the reference's, more where they are rounded or on a GPU"
+)
+
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, weight_type: bool = True) -> None:
     """The model, its codec and the device."""

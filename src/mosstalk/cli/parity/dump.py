@@ -3,14 +3,16 @@
 import argparse
 from pathlib import Path
 
-from mosstalk.parity.reference.write import DumpOptions, write_dump
+from mosstalk.parity.reference.request import DumpOptions
+from mosstalk.parity.reference.write import write_dump
 from mosstalk.parity.report import Report
 
 SUMMARY = "record what the original PyTorch code computes"
 DESCRIPTION = (
     "Run the original code that lies with a checkpoint, in float32 on the CPU, and write its "
-    "answers for `mosstalk parity reference`. Needs PyTorch: pip install 'mosstalk[reference]'. "
-    "The directory's Python files are run as they are."
+    "answers for `mosstalk parity reference`. Needs PyTorch: pip install 'mosstalk[reference]', or "
+    "'mosstalk[reference-delay]' for MOSS-VoiceGenerator and its family. The directory's Python "
+    "files are run as they are."
 )
 
 
@@ -27,15 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--codec", type=Path, metavar="DIR", help="of the codec, if not audio_tokenizer in DIR"
     )
     parser.add_argument(
-        "--out", required=True, type=Path, metavar="F", help="the dump, named .npz or .json"
+        "--out",
+        required=True,
+        type=Path,
+        metavar="F",
+        help="the dump, named .npz or .json; of MOSS-VoiceGenerator's family a new folder",
     )
     parser.add_argument(
         "--text",
         action="append",
         dest="texts",
         metavar="TEXT",
-        help="of a prompt; may be given again (default: one English, one Chinese)",
+        help="of a prompt; may be given again, but of MOSS-VoiceGenerator's family there is one",
     )
+    parser.add_argument(
+        "--instruction", metavar="TEXT", help="of the prompt: how it is spoken, in words"
+    )
+    parser.add_argument("--language", metavar="L", help="of the prompt, as a name: English")
     parser.add_argument(
         "--seed", type=int, default=defaults.seed, help="of random rows, codes and sound"
     )
@@ -44,4 +54,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Report:
     texts = None if args.texts is None else tuple(args.texts)
-    return write_dump(args.reference, args.out, args.codec, DumpOptions(texts, args.seed))
+    options = DumpOptions(texts, args.instruction, args.language, args.seed)
+    return write_dump(args.reference, args.out, args.codec, options)

@@ -3,7 +3,12 @@
 import argparse
 from pathlib import Path
 
-from mosstalk.cli.parity.arguments import add_model_arguments, add_tolerance, model_choice
+from mosstalk.cli.parity.arguments import (
+    REFERENCE_AUTO,
+    add_model_arguments,
+    add_tolerance,
+    model_choice,
+)
 from mosstalk.parity.reference.run import run_reference
 from mosstalk.parity.report import Report
 
@@ -16,11 +21,10 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument("--dump", required=True, type=Path, metavar="F", help=".npz or .json")
-    add_tolerance(
-        parser,
-        "1e-5 where the weights are the reference's, more where they are rounded or on a GPU",
+    parser.add_argument(
+        "--dump", required=True, type=Path, metavar="F", help=".npz, .json or a folder"
     )
+    add_tolerance(parser, REFERENCE_AUTO)
 
 
 def run(args: argparse.Namespace) -> Report:

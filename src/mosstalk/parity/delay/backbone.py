@@ -80,7 +80,7 @@ def run_backbone(
         "hidden_size": len(hidden.last_hidden),
         "tolerance": most,
     }
-    table = Table("Likeliest ids", HEADER, tuple(item.cells() for item in choices))
+    table = Table("Likeliest text id", HEADER, tuple(item.cells() for item in choices))
     return Report("backbone", settings, results, (table,) if choices else ())
 
 

@@ -71,7 +71,7 @@ def run_heads(
         "rows": ", ".join(map(str, rows_files)),
         "tolerance": largest,
     }
-    table = Table("Likeliest ids", HEADER, tuple(item.cells() for item in runs))
+    table = Table("Likeliest rows", HEADER, tuple(item.cells() for item in runs))
     return Report("heads", settings, results, (table,) if runs else ())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mosstalk.checkpoint.checkpoint import Checkpoint
 from mosstalk.errors import UsageError
 from mosstalk.models.moss_tts_delay.config import DelayConfig, parse_config
 from mosstalk.models.moss_tts_delay.tokenizer import load_tokenizer
@@ -39,24 +40,29 @@ def run_delay(opened: Opened | None = None, rows_files: Sequence[Path] = ()) -> 
     Raises UsageError for rows without a model or a model of another family, CheckpointError for
     files that are damaged or of another model.
     """
-    settings: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {"codebooks": ", ".join(map(str, traces.CODEBOOKS))}
     checks = list(_CHECKS)
     if opened is not None:
-        config = _config(opened)
         settings["model"] = opened.choice.model
-        for path in rows_files:
-            file = read_rows(path)
-            check_origin(opened, file.origin, str(path))
-            check_rows(config, file.rows, str(path))
-            checks.append(Check(f"rows: {file.name}", 0.0, partial(_compare_rows, config, file)))
+        checks += row_checks(opened, rows_files)
     elif rows_files:
         raise UsageError(f"{rows_files[0]} is of a model; name it with --model")
     return Report("delay", settings, tuple(run_checks(checks)))
 
 
-def _config(opened: Opened) -> DelayConfig:
-    """The model's, without its weights."""
-    checkpoint = opened.checkpoint
+def row_checks(opened: Opened, rows_files: Sequence[Path]) -> list[Check]:
+    """Rows of a dump through the state machine; raises as `run_delay`."""
+    config, checks = config_of(opened.checkpoint), []
+    for path in rows_files:
+        file = read_rows(path)
+        check_origin(opened, file.origin, str(path))
+        check_rows(config, file.rows, str(path))
+        checks.append(Check(f"drawable rows: {file.name}", 0.0, partial(_compare, config, file)))
+    return checks
+
+
+def config_of(checkpoint: Checkpoint) -> DelayConfig:
+    """The model's, without its weights; raises UsageError for a model of another family."""
     if checkpoint.config.get("model_type") != FAMILY:
         raise UsageError(f"{checkpoint.path}: this check knows models of type {FAMILY} only")
     special_ids = None
@@ -65,7 +71,7 @@ def _config(opened: Opened) -> DelayConfig:
     return parse_config(checkpoint.config, special_ids)
 
 
-def _compare_rows(config: DelayConfig, file: RowsFile, comparison: Comparison) -> None:
+def _compare(config: DelayConfig, file: RowsFile, comparison: Comparison) -> None:
     """Each row of the original could have been drawn here, with codes where it has them."""
     prompt = file.prompt
     if prompt is None:  # speech that begins by itself

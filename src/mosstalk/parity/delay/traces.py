@@ -12,7 +12,7 @@ from mosstalk.parity.comparison import Comparison
 from mosstalk.parity.delay.replay import NO_LIMITS, is_allowed
 from mosstalk.parity.delay.rules import generation_trace, small_config
 
-_CODEBOOKS = (1, 2, 4, 16, 32)
+CODEBOOKS = (1, 2, 4, 16, 32)
 _GEN_SLOTS = (0, 1, 3, 40)
 _PROMPT = 3  # text ids before speech
 # Spec 5.5, with n_vq 4 and three gen-slots: the frame of each codebook's code, None for a pad.
@@ -46,7 +46,7 @@ def check_generation(comparison: Comparison) -> None:
     config = small_config(4)
     printed = _as_codes(_PRINTED, config)
     comparison.add_ids("as printed", printed, _run(config, [], _generation(config, 3)))
-    for n_vq in _CODEBOOKS:
+    for n_vq in CODEBOOKS:
         config = small_config(n_vq)
         for gen_slots in _GEN_SLOTS:
             what = f"{n_vq} codebooks, {gen_slots} gen-slots"
@@ -84,7 +84,7 @@ def check_bare_start(comparison: Comparison) -> None:
 
 def check_pattern(comparison: Comparison) -> None:
     """Frames to rows and back, against the formula (spec 5.1)."""
-    for n_vq in _CODEBOOKS:
+    for n_vq in CODEBOOKS:
         config = small_config(n_vq)
         codes = np.arange(9 * n_vq, dtype=np.int32).reshape(9, n_vq)
         rows = np.full((9 + n_vq - 1, n_vq), config.audio_pad_code, np.int32)

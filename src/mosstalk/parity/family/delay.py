@@ -30,6 +30,15 @@ _LIMITS = Limits(max_frames=10**6, max_text_rows=2)
 _GREEDY = SamplingParams(temperature=0.0)
 
 
+def delay_layout(config: DelayConfig) -> RowLayout:
+    return RowLayout(
+        num_texts=config.vocab_size,
+        slots=(config.audio_user_slot_token_id, config.audio_assistant_gen_slot_token_id),
+        code_sizes=(config.audio_vocab_size,) * config.n_vq,
+        pad_code=config.audio_pad_code,
+    )
+
+
 class DelayLanguageModel:
     """See LanguageModel. `tokenizer`: the checkpoint's, if it has one."""
 
@@ -40,12 +49,7 @@ class DelayLanguageModel:
         self.backend = model.backend
         self.max_positions = config.max_position_embeddings
         self.codebook_counts: tuple[int, ...] = (config.n_vq,)
-        self.layout = RowLayout(
-            num_texts=config.vocab_size,
-            slots=(config.audio_user_slot_token_id, config.audio_assistant_gen_slot_token_id),
-            code_sizes=(config.audio_vocab_size,) * config.n_vq,
-            pad_code=config.audio_pad_code,
-        )
+        self.layout = delay_layout(config)
         self._tokenizer = tokenizer
 
     def session(self, prefill_mode: PrefillMode = "batched") -> DelaySession:

@@ -66,7 +66,7 @@ def dump_nano(
         results.append(comparison.result())
     codec = None
     if codec_folder is not None:
-        codec = dump_codec(original, original.codec(codec_folder), seed)
+        codec = dump_codec(original, original.model(codec_folder), seed)
     origin = origin_of(checkpoint, codec_folder, original.versions, seed)
     return NanoDump(origin, tuple(prompts), codec), results
 

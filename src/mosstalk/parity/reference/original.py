@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -20,12 +21,32 @@ import numpy as np
 from mosstalk import __version__
 from mosstalk.errors import CheckpointError, UsageError
 
-# With 5.0, rope frequencies are left uninitialised and no error is raised.
-TRANSFORMERS = "4.57.6"
-_INSTALL = "pip install 'mosstalk[reference]'"
 # The original imports it to read and write sound files, which is not asked of it here.
 _UNUSED_LIBRARY = "torchaudio"
 _MODULES_PACKAGE = "transformers_modules"  # in which transformers imports such code
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """What a family's code runs on.
+
+    Attributes:
+        transformers: the version that it asks for.
+        extra: of mosstalk, which installs it.
+    """
+
+    transformers: str
+    extra: str
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"pip install 'mosstalk[{self.extra}]'"
+
+
+# With 5.0, rope frequencies are left uninitialised and no error is raised.
+NANO_LIBRARIES = Libraries("4.57.6", "reference")
+DELAY_LIBRARIES = Libraries("5.0.0", "reference-delay")
 
 
 class Original:
@@ -60,9 +81,19 @@ class Original:
         """The model of a checkpoint directory, in float32 on the CPU."""
         return self._load("AutoModelForCausalLM", folder)
 
-    def codec(self, folder: Path) -> Any:
-        """The codec of its directory, in float32 on the CPU."""
+    def model(self, folder: Path) -> Any:
+        """Another model of its directory, such as a codec, in float32 on the CPU."""
         return self._load("AutoModel", folder)
+
+    def tokenizer(self, folder: Path) -> Any:
+        """The tokeniser of a checkpoint directory."""
+        load = self._transformers.AutoTokenizer.from_pretrained
+        return self.ask(load, str(folder), trust_remote_code=True, local_files_only=True)
+
+    def code(self, folder: Path, module: str, name: str) -> Any:
+        """A class of a checkpoint directory's own code; its modules can be imported then."""
+        find = self._transformers.dynamic_module_utils.get_class_from_dynamic_module
+        return self.ask(find, f"{module}.{name}", str(folder), local_files_only=True)
 
     def _load(self, loader: str, folder: Path) -> Any:
         model, loaded = self.ask(
@@ -82,18 +113,19 @@ class Original:
 
 
 @contextmanager
-def original_code() -> Iterator[Original]:
+def original_code(libraries: Libraries) -> Iterator[Original]:
     """The libraries, ready to load such code.
 
-    Raises UsageError where the extra `reference` is not installed, or another version is.
+    Raises UsageError where the extra is not installed, or another version is.
     """
-    torch, transformers = _import("torch"), _import("transformers")
-    if transformers.__version__ != TRANSFORMERS:
+    torch, transformers = (_import(name, libraries) for name in ("torch", "transformers"))
+    if transformers.__version__ != libraries.transformers:
         raise UsageError(
             f"transformers is {transformers.__version__}, but the original code needs "
-            f"{TRANSFORMERS}: {_INSTALL}"
+            f"{libraries.transformers}: {libraries.install}"
         )
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as modules, _stand_in(_UNUSED_LIBRARY):
         # Where transformers copies code to before it imports it.
         transformers.dynamic_module_utils.HF_MODULES_CACHE = modules
@@ -113,11 +145,13 @@ def require_code(folder: Path) -> None:
         )
 
 
-def _import(name: str) -> Any:
+def _import(name: str, libraries: Libraries) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise UsageError(f"{name} is not installed, which runs the original: {_INSTALL}") from None
+        raise UsageError(
+            f"{name} is not installed, which runs the original: {libraries.install}"
+        ) from None
 
 
 def _forget_modules(folder: str) -> None:

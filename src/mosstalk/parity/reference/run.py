@@ -9,6 +9,7 @@ import numpy as np
 from mosstalk.errors import CheckpointError, UsageError
 from mosstalk.models.identity import language_model_identity
 from mosstalk.parity.comparison import CheckResult, Comparison
+from mosstalk.parity.delay.reference import run_dump_folder
 from mosstalk.parity.figure import Table
 from mosstalk.parity.opening import Opened, Setting
 from mosstalk.parity.reference.check_codec import check_decoding, check_encoding
@@ -25,7 +26,7 @@ _Check = Callable[[Comparison], Agreement | None]
 
 
 def run_reference(opened: Opened, dump: Path, tolerance: float | None = None) -> Report:
-    """Compare what an opened model computes with a dump.
+    """Compare what an opened model computes with a dump: a file, or a folder of the delay family.
 
     `tolerance` None: by the device and by how weights are rounded. Raises UsageError for a
     tolerance or a model that cannot be used, CheckpointError for a dump that is damaged or of
@@ -33,6 +34,8 @@ def run_reference(opened: Opened, dump: Path, tolerance: float | None = None) ->
     """
     if tolerance is not None and not 0 <= tolerance < np.inf:
         raise UsageError(f"tolerance is {tolerance}, but must be 0 or more")
+    if dump.is_dir():
+        return run_dump_folder(opened, dump, tolerance)
     reference = read_nano_dump(read_dump_file(dump), str(dump))
     _check_origin(opened, reference.origin, dump)
     tolerances = tolerances_for(opened, reference.origin, tolerance)
