@@ -18,8 +18,8 @@ TRANSFORMERS_KEYS = (
     "output_attentions", "output_hidden_states", "output_scores", "prefix", "problem_type",
     "pruned_heads", "remove_invalid_values", "repetition_penalty", "return_dict",
     "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params",
-    "temperature", "tf_legacy_loss", "tie_encoder_decoder", "top_k", "top_p", "torchscript",
-    "typical_p", "use_bfloat16",
+    "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "top_k", "top_p",
+    "torchscript", "typical_p", "use_bfloat16",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from mosstalk.errors import CheckpointError
 
 _UNUSED = (
     "architectures", "attn_implementation", "auto_map", "bos_token_id", "dtype", "eos_token_id",
-    "initializer_range", "tie_word_embeddings", "tokenizer_class", "torch_dtype",
+    "initializer_range", "tie_word_embeddings", "torch_dtype",
     "transformers_version", "use_cache", "_attn_implementation", "_name_or_path",
 )  # fmt: skip
 # tie_word_embeddings: the text head is a tensor of its own, or else the embedding (spec 2.2).

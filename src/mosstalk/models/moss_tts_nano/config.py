@@ -10,7 +10,7 @@ from mosstalk.errors import CheckpointError
 _UNUSED = (
     "architectures", "attn_implementation", "auto_map", "dtype", "torch_dtype",
     "initializer_range", "local_transformer_attn_implementation", "transformers_version",
-    "tokenizer_class", "tokenizer_use_fast", "audio_tokenizer_pretrained_name_or_path",
+    "tokenizer_use_fast", "audio_tokenizer_pretrained_name_or_path",
     "bos_token_id", "eos_token_id", "_name_or_path",
 )  # fmt: skip
 _UNUSED_GPT2 = (
