@@ -275,7 +275,7 @@ class Scheduler:
         """Do all work of one kind together; those that it completes go on to what comes next."""
         members = [m for m in self._members if isinstance(m.work, kind)]
         members = [m for m in members if self._is_closing or m.stream.has_room]
-        members.sort(key=lambda member: member.waits_since)
+        members.sort(key=_turn)
         if not members:
             return
         works = [member.work for member in members if isinstance(member.work, kind)]
@@ -340,6 +340,11 @@ class Scheduler:
             f"the request was not done within {self.time_limit} s, its limit; ask for less text "
             "or try again when there is less to do"
         )
+
+
+def _turn(member: _Member) -> tuple[bool, float]:
+    """Who has heard nothing yet comes first, then who has waited longest."""
+    return member.stream.progress.first_audio is not None, member.waits_since
 
 
 def _first(works: list[Decode]) -> list[Decode]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mosstalk.codec.moss_audio_tokenizer.codec import Decoder, MossAudioTokenizer
 from mosstalk.compute.backend import open_backend
+from mosstalk.compute.seats import Seat
 from mosstalk.compute.state import State
 
 FRAMES = 1000  # 80 seconds
@@ -60,6 +61,38 @@ def test_a_thousand_frames_in_chunks(
     np.testing.assert_array_equal(decode_chunks(decoder, state, codes, size), whole)
     assert np.isfinite(whole).all()
     assert np.ptp(whole[:, -100:]) > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_streams_that_are_decoded_together(
+    config: dict[str, Any], codes: NDArray[np.int32], threads: int
+) -> None:
+    """Seats that begin, end and begin again at other frames, past their windows, more frames than
+    a call takes among them."""
+    codec = tiny_codec(threads=threads, config=config)
+    generator = np.random.default_rng(1)
+    longest = max(cache.window // cache.multiple for cache in codec.decoder.new_state().spec.caches)
+    parts = [codes[i * 7 : i * 7 + longest + 30 * i] for i in range(6)]
+    seats = codec.seats(3)
+    running: dict[int, Seat] = {}
+    waiting, made, found = list(range(6)), [0] * 6, [list[NDArray[np.float32]]() for _ in range(6)]
+    while waiting or running:
+        seat = seats.take() if waiting else None
+        if seat is not None:
+            running[waiting.pop(0)] = seat
+        chosen = [i for i in running if len(running) == 1 or generator.random() < 0.7]
+        if not chosen:
+            continue
+        ends = {i: made[i] + int(generator.choice([1, 2, 8, 20])) for i in chosen}
+        calls = [(running[i], parts[i][made[i] : ends[i]]) for i in chosen]
+        for i, samples in zip(chosen, codec.decode_seats(calls), strict=True):
+            found[i].append(samples)
+            made[i] = ends[i]
+            if made[i] >= len(parts[i]):
+                seats.give_back(running.pop(i))
+    for part, samples in zip(parts, found, strict=True):
+        whole = codec.start(len(part))(part)
+        np.testing.assert_array_equal(np.concatenate(samples, axis=1), whole)
 
 
 @pytest.mark.parametrize("name", ["codec_nano_narrow", "codec_full_narrow"])

@@ -5,6 +5,7 @@ import pytest
 from compute_programs import AttentionBench, random_floats, state_of
 
 from mosstalk.compute.cpu.backend import CpuBackend
+from mosstalk.compute.seats import Seat, Seats
 from mosstalk.compute.state import CacheSpec, State, StateSpec, cache_len
 
 CACHE = CacheSpec(2, 16)
@@ -65,6 +66,37 @@ def test_a_fork_takes_one_stream_of_many() -> None:
     fork = state.fork(stream=2)
     assert fork.num_streams == 1 and fork.lengths == [3]
     assert (fork.cached_values(0) == 7).all() and fork.seen[0].tolist() == [[0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("cache", [CACHE, RING])
+def test_a_stream_becomes_a_copy_of_another_state_s(cache: CacheSpec) -> None:
+    bench = _bench(cache)
+    state, many = _filled(bench, 20), state_of(cache, 60, 4, streams=3)
+    many.values[0][:] = 7
+    many.copy_stream(state, 0, to_stream=1)
+    assert many.lengths == [0, 20, 0]
+    assert (many.values[0][[0, 2]] == 7).all()
+    assert _next(bench, many.fork(stream=1)) == _next(bench, state)
+
+
+def test_a_stream_has_no_room_for_a_longer_one() -> None:
+    state = _filled(_bench(CACHE), 20)
+    with pytest.raises(ValueError, match="20 cached rows do not fit in 19"):
+        State(state.spec, 19, 2).copy_stream(state, 0, 1)
+
+
+def test_seats_are_lent_one_by_one() -> None:
+    state = state_of(CACHE, 16, 4, streams=2, seen=(4,))
+    seats = Seats(state)
+    first, second = seats.take(16), seats.take(1)
+    assert first == Seat(state, 0) and second == Seat(state, 1)
+    assert seats.take() is None and seats.num_free == 0
+    state.lengths = [3, 4]
+    state.seen[0][:] = 1
+    seats.give_back(first)
+    assert state.lengths == [0, 4] and state.seen[0].sum(axis=1).tolist() == [0, 4]
+    assert seats.take(17) is None  # longer than any
+    assert seats.take(2) == first
 
 
 def test_windowed_caches_keep_their_capacity_and_rows() -> None:

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from mosstalk.checkpoint.storage import StorageType
 from mosstalk.compute.cpu.backend import CpuBackend
+from mosstalk.compute.seats import Seat, Seats
 from mosstalk.compute.state import State
 from mosstalk.models.moss_tts_nano.model import NanoModel
-from mosstalk.models.moss_tts_nano.session import NanoSession
+from mosstalk.models.moss_tts_nano.session import NanoSession, next_frames
 
 Make = Callable[[int], NanoModel]  # a model on so many threads
 ROWS = 200  # more than a call of the global transformer holds
@@ -164,3 +165,36 @@ def test_exact_packed_weights_equal_their_float32_values(golden_dir: Path) -> No
             for tensors in (packed, wide)
         )
         assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_exact_frames_of_sessions_that_advance_together(make: Make, threads: int) -> None:
+    """Seats of one state, of different prompts and seeds, that join and leave at other frames."""
+    model = make(threads)
+    prompts = [random_rows(20 + 9 * i, seed=i) for i in range(5)]
+    samplings = [replace(USUAL, seed=i) for i in range(5)]
+    wanted = [
+        frames_of(started(make(1), rows, 80), sampling, FRAMES)[0]
+        for rows, sampling in zip(prompts, samplings, strict=True)
+    ]
+    seats = Seats(State(model.spec, 80, num_streams=3))
+    found: list[list[Ints]] = [[] for _ in prompts]
+    running: dict[int, tuple[NanoSession, Seat]] = {}
+    waiting = list(range(5))
+    while waiting or running:
+        seat = seats.take() if waiting else None
+        if seat is not None:
+            index = waiting.pop(0)
+            prefix = started(model, prompts[index], len(prompts[index]))
+            running[index] = prefix.fork(seat=seat), seat
+        sessions = [session for session, _ in running.values()]
+        drawn = next_frames(sessions, [samplings[index] for index in running])
+        for index, codes in zip(list(running), drawn, strict=True):
+            if codes is not None:
+                found[index].append(codes)
+            if codes is None or len(found[index]) == FRAMES:
+                seats.give_back(running.pop(index)[1])
+    for codes, expected in zip(found, wanted, strict=True):
+        assert [frame.tolist() for frame in codes] == expected.tolist()
+    assert sum(map(len, wanted)) >= 5  # or the test shows little
+    assert seats.num_free == 3

@@ -10,10 +10,12 @@ from delay_models import delay_config, random_rows, random_tensors, started
 from mosstalk.checkpoint.storage import StorageType, from_float32
 from mosstalk.compute.backend import Backend, ReferenceBackend
 from mosstalk.compute.cpu.backend import CpuBackend
+from mosstalk.compute.seats import Seat
 from mosstalk.compute.state import State
 from mosstalk.errors import CheckpointError
 from mosstalk.models.moss_tts_delay.backbone import Backbone
 from mosstalk.models.moss_tts_delay.model import DelayModel
+from mosstalk.models.moss_tts_delay.session import step_together
 
 SINK = 1.69e5  # as measured in MOSS-VoiceGenerator; float16 ends at 65504
 CHANNEL = 3
@@ -92,6 +94,23 @@ def test_a_damaged_row_is_named_in_a_long_prompt_and_in_a_step() -> None:
         session.prefill(np.concatenate([rows[:140], bad[None], rows[141:]]))
     session.prefill(rows, reuse_rows=session.cached_positions)
     assert np.array_equal(session.text_logits(), wanted)
+
+
+def test_a_damaged_row_is_the_fault_of_its_own_stream() -> None:
+    model = _damaged(delay_config(), "language_model.embed_tokens.weight", 10, np.nan)
+    rows = random_rows(30)
+    state = State(model.spec, 40, num_streams=3)
+    sessions = [started(model, rows[: 20 + i], 40).fork(seat=Seat(state, i)) for i in range(3)]
+    good, bad = rows[25], rows[25].copy()
+    bad[0] = 10
+    errors = step_together(sessions, [good, bad, good])
+    assert errors[0] is None and errors[2] is None
+    assert isinstance(errors[1], CheckpointError)
+    assert str(errors[1]).startswith("row 21 becomes infinite or no number in the emb")
+    assert state.lengths == [21, 21, 23]
+    for i in (0, 2):
+        alone = started(model, np.concatenate([rows[: 20 + i], good[None]]), 40)
+        assert np.array_equal(sessions[i].audio_logits(), alone.audio_logits())
 
 
 def test_a_damaged_final_norm_is_named() -> None:
