@@ -30,7 +30,7 @@ from mosstalk.models.moss_tts_delay.session import DelaySession
 
 pytestmark = [
     pytest.mark.parametrize("golden", ["delay_small", "delay_vg"], indirect=True),
-    pytest.mark.parametrize("backend", ["cpu", "reference", "cuda"]),
+    pytest.mark.parametrize("backend", ["cpu", "reference", "vulkan", "cuda"]),
 ]
 TOLERANCE = 1e-5  # of the largest value; the reference's own ways to compute differ by 1e-6
 GREEDY = SamplingParams(temperature=0)
