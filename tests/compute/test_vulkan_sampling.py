@@ -13,23 +13,20 @@ from mosstalk.compute.state import State, StateSpec
 LAST_UNIFORM = np.float32(1 - 2**-24)
 
 
-def _draws(
-    backend: Backend, logits: Floats, drawn: Floats, params: SamplingParams, seen: int = -1
-) -> Ints:
+def _draws(backend: Backend, logits: Floats, drawn: Floats, params: SamplingParams) -> Ints:
     """One id for each uniform, from `logits` or its row."""
     rows = len(drawn)
     program = Program(rows)
     out = program.output("ids", program.input("ids", 1, is_int=True))
     inputs = (program.input("params", NUM_PARAMS), program.input("uniforms", 1))
     streams = program.input("streams", 1, is_int=True)
-    program.sample(out, 0, program.input("logits", logits.shape[-1]), (*inputs, streams), seen)
+    program.sample(out, 0, program.input("logits", logits.shape[-1]), (*inputs, streams))
     values = {
         "logits": np.broadcast_to(logits, (rows, logits.shape[-1])),
         "params": np.tile(params.row(), (rows, 1)),
         "uniforms": drawn[:, None],
     }
-    state = State(StateSpec((), (logits.shape[-1],)), 1) if seen >= 0 else None
-    ids: Ints = outputs_of(backend, program, values, rows, state)["ids"][:, 0]
+    ids: Ints = outputs_of(backend, program, values, rows)["ids"][:, 0]
     return ids
 
 
@@ -91,14 +88,27 @@ def test_vulkan_extreme_parameters_act_as_their_limit(params: SamplingParams) ->
 
 
 def test_vulkan_rows_of_a_stream_see_what_those_before_them_drew() -> None:
-    """A strong penalty: twenty rows of one stream draw twenty ids."""
-    logits = random_floats(3, 21)
+    """A strong penalty: rows of one stream draw other ids each, whatever rows lie between."""
+    rows, ids = 24, 12
+    program = Program(rows)
+    out = program.output("ids", program.input("ids", 1, is_int=True))
+    inputs = (program.input("params", NUM_PARAMS), program.input("uniforms", 1))
+    streams = program.input("streams", 1, is_int=True)
+    program.sample(out, 0, program.input("logits", ids), (*inputs, streams), seen=0)
     greedy = SamplingParams(temperature=0, repetition_penalty=100.0)
-    drawn = np.zeros(20, np.float32)
-    found = _draws(vulkan_backend(), np.abs(logits), drawn, greedy, seen=0)
-    assert len(set(found.tolist())) == 20
-    wanted = _draws(ReferenceBackend(), np.abs(logits), drawn, greedy, seen=0)
-    assert np.array_equal(found, wanted)
+    places = np.array([0, 0, 1, 2, 1, 0] * 4, np.int32)
+    values = {
+        "logits": np.tile(np.abs(random_floats(3, ids)), (rows, 1)),
+        "params": np.tile(greedy.row(), (rows, 1)),
+        "streams": places[:, None],
+    }
+    drawn, held = [], []
+    for backend in (vulkan_backend(), ReferenceBackend()):
+        state = State(StateSpec((), (ids,)), 1, 3)
+        drawn.append(outputs_of(backend, program, values, rows, state)["ids"][:, 0])
+        held.append(state.seen[0].copy())
+    assert np.array_equal(*drawn) and np.array_equal(*held)
+    assert [len(set(drawn[0][places == stream])) for stream in range(3)] == [12, 8, 4]
 
 
 def test_vulkan_drawn_ids_join_the_set_of_their_stream_and_codebook_alone() -> None:

@@ -105,7 +105,7 @@ class Grid:
     """How many workgroups a call of some rows takes.
 
     Attributes:
-        items: for each row of the call; 0: one workgroup whatever the rows.
+        items: for each row of the call.
         per_group: items that a workgroup takes.
         columns: workgroups in the first dimension, where items fill the second only; 0: items are
             folded into both, and a workgroup finds its own by `group_number`.
@@ -117,8 +117,6 @@ class Grid:
 
     def groups(self, rows: int) -> tuple[int, int]:
         """Workgroups in the first and the second dimension."""
-        if not self.items:
-            return 1, 1
         count = -(-rows * self.items // self.per_group)
         if self.columns:
             return self.columns, count

@@ -6,7 +6,7 @@ the chances from there up exceed top-p. Chances and their sums are float32 where
 float64, so an id may differ only where the random number, or a limit, comes within some 1e-6 of
 the edge.
 
-Rows that share a set of seen ids follow each other in one workgroup.
+Where ids join a set, rows of one stream follow each other in the workgroup of the first of them.
 """
 
 from mosstalk.compute import ops
@@ -33,12 +33,13 @@ _CONSTANTS = (
     "uniforms_width: u32",
     "column: u32",
     "multiple: u32",
-    "stride: u32",  # from a row of a workgroup to its next
 )
 
 _WITHOUT_SET = """
 fn is_seen(stream: u32, id: u32) -> bool { return false; }
 fn remember(stream: u32, id: u32) {}
+fn is_first(row: u32) -> bool { return true; }
+fn next_row(row: u32) -> u32 { return call.rows * op.multiple; }
 """
 _WITH_SET = """
 fn is_seen(stream: u32, id: u32) -> bool {
@@ -46,6 +47,19 @@ fn is_seen(stream: u32, id: u32) -> bool {
 }
 fn remember(stream: u32, id: u32) {
     seen[stream * state.words + id / 4u] |= 1u << (id % 4u * 8u);
+}
+
+// Whether no row before this one is of its stream, and the next one that is.
+fn is_first(row: u32) -> bool {
+    for (var i = 0u; i < row; i++) {
+        if (streams[i] == streams[row]) { return false; }
+    }
+    return true;
+}
+fn next_row(row: u32) -> u32 {
+    var next = row + 1u;
+    while (next < call.rows * op.multiple && streams[next] != streams[row]) { next++; }
+    return next;
 }
 """
 
@@ -187,7 +201,9 @@ _MAIN = f"""
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32
 ) {{
-    for (var row = group_number(workgroup); row < call.rows * op.multiple; row += op.stride) {{
+    let first_row = group_number(workgroup);
+    if (first_row >= call.rows * op.multiple || !is_first(first_row)) {{ return; }}
+    for (var row = first_row; row < call.rows * op.multiple; row = next_row(row)) {{
         let first = row * op.width;
         var id = store_scores(thread, row);
         if (!is_greedy(row)) {{
@@ -230,8 +246,6 @@ def record(op: ops.Sample, place: Place) -> list[Dispatch]:
     inputs = (op.logits, op.params, op.uniforms, op.streams)
     scratch = place.scratch(width, multiple)
     buffers = (*(place.buffer(buffer) for buffer in inputs), scratch, place.buffer(op.out))
-    shape = (width, op.out.width, op.uniforms.width, op.column, multiple)
-    if op.seen < 0:
-        alone = (*shape, 2**31)
-        return [Dispatch(_ALONE, buffers, alone, Grid(multiple))]
-    return [Dispatch(_WITH_SEEN, buffers, (*shape, 1), Grid(0), op.seen)]
+    constants = (width, op.out.width, op.uniforms.width, op.column, multiple)
+    shader = _ALONE if op.seen < 0 else _WITH_SEEN
+    return [Dispatch(shader, buffers, constants, Grid(multiple), max(0, op.seen))]
