@@ -20,6 +20,9 @@ def need_torch() -> None:
         pytest.skip(
             "PyTorch is not installed; pip install 'mosstalk[cuda]'", allow_module_level=True
         )
+    import torch
+
+    torch.set_num_threads(1)  # the tests' sizes gain nothing from more
 
 
 def has_gpu() -> bool:
@@ -34,7 +37,4 @@ def cuda_backend() -> "CudaBackend":
     """Opened once: its kernels and memories serve all tests."""
     if has_gpu():
         return open_cuda()
-    import torch
-
-    torch.set_num_threads(1)  # the tests' sizes gain nothing from more
     return open_cuda("cpu")
