@@ -97,8 +97,47 @@ def test_vulkan_a_state_stays_on_the_device(copies: Counter[str]) -> None:
     state.lengths[0] = 40
     found = state.cached_keys(0)
     assert np.array_equal(found, x[:, 32:64].reshape(40, 2, 16))
-    state.cached_values(0), state.fork(), state.save()
+    state.cached_values(0), state.save()
     assert copies["read"] == 11
+
+
+@CACHES
+def test_vulkan_streams_are_copied_within_the_device(
+    cache: CacheSpec, copies: Counter[str]
+) -> None:
+    """Into a fork, and into a stream of a state that others use; the host sees none of it."""
+    bench = _bench(cache)
+    states = [_filled(bench, rows) for rows in (20, 33)]
+    wanted = [_next(bench, state.fork()) for state in states]
+    shared = bench.state(3)
+    x = np.tile(random_floats(2, 1, bench.width), (2, 1))
+    copies.clear()
+    for i, state in enumerate(states):
+        shared.copy_stream(state, 0, 2 * i)
+    streams, positions = np.array([0, 2], np.int32), np.array([20, 33], np.int32)
+    assert bench.call(shared, x, positions, streams).tolist() == wanted
+    assert copies["read"] == 1  # the output
+
+
+def test_vulkan_copies_a_stream_to_another_of_its_state() -> None:
+    bench = _bench(CacheSpec(2, 16))
+    state = bench.state(2)
+    bench.sequence(random_floats(1, 20, bench.width), 4, state)
+    state.lengths[0] = 20
+    state.copy_stream(state, 0, 1)
+    assert state.lengths == [20, 20]
+    assert np.array_equal(state.cached_keys(0, 1), state.cached_keys(0, 0))
+
+
+def test_vulkan_caches_are_read_in_as_many_transfers_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = _bench(CacheSpec(2, 16))
+    state = _filled(bench, 33)
+    wanted = state.fork().save()
+    monkeypatch.setattr(bench.backend.device, "_most_read", 4)
+    state.caches.run_on(state.caches.copy)
+    assert np.array_equal(state.save()["values.0"], wanted["values.0"])
 
 
 def _bench(cache: CacheSpec) -> AttentionBench:

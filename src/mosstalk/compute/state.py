@@ -6,14 +6,14 @@ they are the memory that the reference and cpu backends compute on. A backend wi
 own keeps a copy there, which moves back when somebody looks (compute/host_arrays.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mosstalk.compute.host_arrays import HostArrays
+from mosstalk.compute.host_arrays import DeviceCopy, HostArrays
 
 KEY_BLOCK = 16  # positions whose keys lie together: a vector register's worth of scores
 
@@ -147,20 +147,34 @@ class State:
         length = source.lengths[from_stream]
         if length > self.capacity:
             raise ValueError(f"{length} cached rows do not fit in {self.capacity}")
-        keys, values = source._cached()
-        own_keys, own_values = self.keys, self.values
-        for i, cache in enumerate(self.spec.caches):
+        used = []
+        for cache, most in zip(self.spec.caches, self.cache_lens, strict=True):
             if cache.window and self.capacity != source.capacity:
                 raise ValueError("a windowed cache keeps its capacity")
-            used = self.cache_lens[i]
-            if not cache.window and not cache.fixed_len:
-                used = length * cache.multiple
-            blocks = -(-used // KEY_BLOCK)
-            own_keys[i][to_stream, :, :blocks] = keys[i][from_stream, :, :blocks]
-            own_values[i][to_stream, :, :used] = values[i][from_stream, :, :used]
+            grows = not cache.window and not cache.fixed_len
+            used.append(length * cache.multiple if grows else most)
+        used = [*(-(-positions // KEY_BLOCK) for positions in used), *used]  # keys lie in blocks
+        streams = (to_stream, from_stream)
+        if not self._copy_on_device(source, streams, used):
+            arrays = zip(self.caches.write(), source.caches.read(), used, strict=True)
+            for ours, theirs, count in arrays:
+                ours[to_stream, :, :count] = theirs[from_stream, :, :count]
         for ours, theirs in zip(self.seen, source.seen_sets.read(), strict=True):
             ours[to_stream] = theirs[from_stream]
         self.lengths[to_stream] = length
+
+    def _copy_on_device(
+        self, source: "State", streams: tuple[int, int], used: Sequence[int]
+    ) -> bool:
+        """`copy_stream` of the caches in the memory of the device that has both; else False."""
+        theirs = source.caches.copy
+        if not isinstance(theirs, StreamsCopy):
+            return False
+        ours = self.caches.copy or (theirs.blank(self) if self.caches.is_blank else None)
+        if not isinstance(ours, StreamsCopy) or not ours.take(theirs, streams, used):
+            return False
+        self.caches.run_on(ours)
+        return True
 
     def save(self, stream: int = 0) -> dict[str, NDArray[Any]]:
         """One stream as named arrays; `load` makes a state of them again."""
@@ -186,6 +200,23 @@ class State:
         for i, seen in enumerate(state.seen):
             seen[0] = arrays[f"seen.{i}"]
         return state
+
+
+@runtime_checkable
+class StreamsCopy(DeviceCopy, Protocol):
+    """A device's copy of a state's caches that passes streams on without the host."""
+
+    def blank(self, state: State) -> "StreamsCopy":
+        """A copy, on the same device, of the caches of a state that are blank."""
+        ...
+
+    def take(self, source: DeviceCopy, streams: tuple[int, int], used: Sequence[int]) -> bool:
+        """Hold in stream streams[0] what `source` holds in streams[1].
+
+        Of array i the first used[i] places of its third axis count, of every head. False, and
+        nothing is changed, where `source` is not on the same device.
+        """
+        ...
 
 
 def cache_len(cache: CacheSpec, capacity: int, max_rows: int) -> int:

@@ -39,6 +39,17 @@ class Step:
     workgroups: tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of a buffer to be copied to another one; all three numbers are multiples of four."""
+
+    source: Any
+    source_offset: int
+    target: Any
+    target_offset: int
+    num_bytes: int
+
+
 class Device:
     """An open device.
 
@@ -53,6 +64,7 @@ class Device:
         with self._errors("cannot be opened"):
             self._device = adapter.handle.request_device_sync(required_limits=limits)
         self.binding_limit = min(_GREATEST_BINDING, *limits.values()) // 4 * 4
+        self._most_read = self.binding_limit // 2  # sizes are rounded up
         self._layouts: dict[tuple[str, ...], Any] = {}
         self._pipelines: dict[Shader, Any] = {}
 
@@ -76,7 +88,17 @@ class Device:
             self._device.queue.write_buffer(buffer, 0, _whole_words(data))
 
     def read(self, pieces: Sequence[tuple[Any, int]]) -> list[NDArray[np.uint8]]:
-        """The first bytes of each buffer, (buffer, number of bytes), in one transfer."""
+        """The first bytes of each buffer, (buffer, number of bytes), in as few transfers as fit."""
+        held: list[NDArray[np.uint8]] = []
+        batch: list[tuple[Any, int]] = []
+        for piece in pieces:
+            if batch and sum(size for _, size in (*batch, piece)) > self._most_read:
+                held += self._read_at_once(batch)
+                batch = []
+            batch.append(piece)
+        return held + self._read_at_once(batch)
+
+    def _read_at_once(self, pieces: Sequence[tuple[Any, int]]) -> list[NDArray[np.uint8]]:
         sizes = [-(-num_bytes // 4) * 4 for _, num_bytes in pieces]
         usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
         with self._errors("failed in a copy from it"):
@@ -95,6 +117,20 @@ class Device:
             held[end - size : end - size + num_bytes]
             for end, size, (_, num_bytes) in zip(ends, sizes, pieces, strict=True)
         ]
+
+    def copy(self, pieces: Sequence[Piece]) -> None:
+        """Copy from buffer to buffer, after what was submitted before."""
+        with self._errors("failed in a copy within it"):
+            encoder = self._device.create_command_encoder()
+            for piece in pieces:
+                encoder.copy_buffer_to_buffer(
+                    piece.source,
+                    piece.source_offset,
+                    piece.target,
+                    piece.target_offset,
+                    piece.num_bytes,
+                )
+            self._device.queue.submit([encoder.finish()])
 
     def uniforms(self, values: Sequence[tuple[int | float, ...]]) -> list[Uniform]:
         """One buffer with a uniform for each tuple: ints become u32, floats f32."""

@@ -1,13 +1,15 @@
 """A state's K/V caches and seen ids in the memory of a device."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.compute.host_arrays import DeviceCopy
 from mosstalk.compute.state import State
-from mosstalk.compute.vulkan.device import Device
+from mosstalk.compute.vulkan.device import Device, Piece
 from mosstalk.compute.vulkan.shader import StateKind, state_accesses
 
 
@@ -21,6 +23,7 @@ class CachesCopy:
     def __init__(self, device: Device, state: State) -> None:
         self.device = device
         arrays = state.caches.read()
+        self._shapes = [array.shape for array in arrays]
         blank = state.caches.is_blank  # as new memory is
         self._buffers = [
             device.buffer(array.nbytes, "a K/V cache", None if blank else array) for array in arrays
@@ -39,6 +42,27 @@ class CachesCopy:
         held = self.device.read(list(zip(self._buffers, sizes, strict=True)))
         for array, values in zip(arrays, held, strict=True):
             array[:] = values.view(array.dtype).reshape(array.shape)
+
+    def blank(self, state: State) -> "CachesCopy":
+        """A copy, on the same device, of the caches of a state that are blank."""
+        return CachesCopy(self.device, state)
+
+    def take(self, source: DeviceCopy, streams: tuple[int, int], used: Sequence[int]) -> bool:
+        """As StreamsCopy.take, head by head; False for a copy of another device, or this one."""
+        if not isinstance(source, CachesCopy) or source.device is not self.device:
+            return False
+        if source is self:  # no memory may be copied from and to at once
+            return False
+        pieces: list[Piece] = []
+        for i, (ours, theirs) in enumerate(zip(self._shapes, source._shapes, strict=True)):
+            place_bytes = 4 * math.prod(ours[3:])
+            for head in range(ours[1]):
+                at = (streams[0] * ours[1] + head) * ours[2] * place_bytes
+                their_at = (streams[1] * theirs[1] + head) * theirs[2] * place_bytes
+                size = used[i] * place_bytes
+                pieces.append(Piece(source._buffers[i], their_at, self._buffers[i], at, size))
+        self.device.copy([piece for piece in pieces if piece.num_bytes])
+        return True
 
 
 class SeenCopy:
