@@ -3,7 +3,7 @@
 MOSS-TTS-Nano and its codec: spec nano.md 1.2, 1.4. MOSS-VoiceGenerator: spec voicegen.md 1.3.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -151,16 +151,20 @@ def random_tensors(expected: Iterable[Expected], storage: StorageType) -> dict[s
     return tensors
 
 
-def random_nano(backend: Backend, storage: StorageType) -> NanoModel:
-    tensors = random_tensors(expected_tensors(parse_config(NANO_CONFIG)), storage)
-    return NanoModel(NANO_CONFIG, tensors, backend)
+def random_nano(
+    backend: Backend, storage: StorageType, config: Mapping[str, object] = NANO_CONFIG
+) -> NanoModel:
+    tensors = random_tensors(expected_tensors(parse_config(config)), storage)
+    return NanoModel(config, tensors, backend)
 
 
-def random_voice_generator(backend: Backend, storage: StorageType) -> DelayModel:
+def random_voice_generator(
+    backend: Backend, storage: StorageType, config: Mapping[str, object] = VOICE_GENERATOR_CONFIG
+) -> DelayModel:
     """4.2 GB in bf16. Each matrix is a block of random rows, repeated: quickly made, all read."""
     rng = np.random.default_rng(0)
     tensors = {}
-    for item in delay_tensors(parse_delay_config(VOICE_GENERATOR_CONFIG)):
+    for item in delay_tensors(parse_delay_config(config)):
         if len(item.shape) == 1:
             gains = 1 + rng.standard_normal(item.shape, np.float32) * np.float32(0.02)
             tensors[item.name] = from_float32(item.name, gains, StorageType.F32)
@@ -170,7 +174,7 @@ def random_voice_generator(backend: Backend, storage: StorageType) -> DelayModel
         block = from_float32(item.name, values * np.float32(0.02), storage)
         data = np.tile(block.data, (-(-rows // len(block.data)), 1))[:rows]
         tensors[item.name] = StoredTensor(item.name, item.shape, block.storage, data)
-    return DelayModel(VOICE_GENERATOR_CONFIG, tensors, backend)
+    return DelayModel(config, tensors, backend)
 
 
 def random_codec(backend: Backend) -> MossAudioTokenizer:

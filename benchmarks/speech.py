@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,19 @@ VOICE_FRAMES = 75  # 6 s
 TEXT = "The quick brown fox jumps over the lazy dog, and then it rests for a while."
 
 
-def write_random_model(path: Path, tokenizer: Path, storage: StorageType) -> None:
-    lm = random_tensors(expected_tensors(parse_config(NANO_CONFIG)), StorageType.F32)
+def write_random_model(
+    path: Path,
+    tokenizer: Path,
+    storage: StorageType,
+    config: Mapping[str, object] = NANO_CONFIG,
+) -> None:
+    lm = random_tensors(expected_tensors(parse_config(config)), StorageType.F32)
     never_stop(lm)
     codec = random_tensors(codec_tensors(parse_codec_config(CODEC_CONFIG)), StorageType.F32)
     checkpoint = Checkpoint(
         path=path,
         kind="directory",
-        config=NANO_CONFIG,
+        config=config,
         tensors=lm,
         codec_config=CODEC_CONFIG,
         codec_tensors=codec,
@@ -53,11 +59,11 @@ def never_stop(tensors: dict[str, StoredTensor]) -> None:
     tensors[name] = from_float32(name, 50 * (table[go_on] - table[stop]), StorageType.F32)
 
 
-def measure(path: Path, threads: int, frames: int) -> dict[str, object]:
+def measure(path: Path, threads: int, frames: int, device: str = "cpu") -> dict[str, object]:
     """In a process of its own, whose peak memory is that of loading and speaking."""
     import mosstalk
 
-    speaker = mosstalk.load(path, threads=threads)
+    speaker = mosstalk.load(path, threads=threads, device=device, strict=True)
     codes = np.random.default_rng(3).integers(0, 1024, (VOICE_FRAMES, 16)).astype(np.int32)
     voice = mosstalk.Voice("random", codes, speaker.sample_rate, "", speaker.codec_identity)
     runs = [speaker.say(TEXT, voice, seed=seed, max_frames=frames).summary for seed in range(4)]
