@@ -75,7 +75,7 @@ def first_audio_ms(scheduler: Scheduler, voices: list[Voice], others: int) -> li
     """Of late requests one after another, one for each voice, while `others` streams run."""
     voice = voices[0]
     running = [
-        drained(scheduler.submit(TEXT, voice, seed=i, max_frames=2000)) for i in range(others)
+        drained(scheduler.submit(TEXT, voice, seed=i, max_frames=1500)) for i in range(others)
     ]
     wait_for_first_audio(running)
     waited = []

@@ -21,7 +21,7 @@ from mosstalk.types import SpeechOptions, Voice
 # Of the stop decision; spec nano.md 3.8.
 _TEXT_SAMPLING = SamplingParams(temperature=1.0, top_k=50, top_p=1.0)
 _KEPT_PREFIXES = 4  # voices whose prefilled prompt prefix is kept, or one for each seat
-_SEAT_ROWS = 1024  # the longest voice (30 s), a part of a text and 30 s of speech fit
+_SEAT_ROWS = 2048  # the longest voice (30 s), a part of a text and two minutes of speech fit
 
 
 @dataclass(frozen=True, slots=True)
