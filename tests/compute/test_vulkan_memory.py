@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compute_programs import AttentionBench, random_floats
+from compute_programs import AttentionBench, outputs_of, random_floats
 from vulkan_device import vulkan_backend
 
 from mosstalk.compute.backend import open_backend
@@ -198,6 +198,15 @@ def test_vulkan_and_cpu_take_turns_on_a_state(cache: CacheSpec) -> None:
         positions = np.arange(start, start + 4, dtype=np.int32)
         found = benches[start // 4 % 2].call(state, x[start : start + 4], positions)
         assert np.abs(found - wanted[start : start + 4]).max() < 1e-5
+
+
+def test_vulkan_large_arrays_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mosstalk.compute.vulkan.device._MOST_UNSENT", 1024)
+    program = Program(7)
+    x = program.input("x", 101)
+    program.output("out", program.add(x, x))
+    values = {"x": random_floats(1, 7, 101)}
+    assert np.array_equal(outputs_of(vulkan_backend(), program, values, 7)["out"], 2 * values["x"])
 
 
 def test_vulkan_program_that_needs_a_state_says_so() -> None:

@@ -7,7 +7,7 @@ from mosstalk.errors import DeviceError, UsageError
 
 INSTALL = "pip install 'mosstalk[vulkan]'"
 # OpenGL is left out: it lacks what the shaders need.
-_INTERFACES = {"Vulkan": "Vulkan", "Metal": "Metal", "DX12": "Direct3D 12", "D3D12": "Direct3D 12"}
+_INTERFACES = {"Vulkan": "Vulkan", "Metal": "Metal", "D3D12": "Direct3D 12"}
 # The most likely choice first; an unknown kind comes before a device that is the cpu itself.
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")
 _SOFTWARE = "CPU"

@@ -16,6 +16,7 @@ from mosstalk.errors import DeviceError
 
 _LIMITS = ("max-buffer-size", "max-storage-buffer-binding-size")  # raised to what the device has
 _UNIFORM_STEP = 256  # no device asks for a wider alignment
+_MOST_UNSENT = 2**26  # bytes
 _GREATEST_BINDING = 2**31 - 4  # every byte has an int32 for its offset
 _BUFFER = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _TYPES: dict[Access, str] = {"read": "read-only-storage", "read_write": "storage"}
@@ -64,6 +65,7 @@ class Device:
         with self._errors("cannot be opened"):
             self._device = adapter.handle.request_device_sync(required_limits=limits)
         self.binding_limit = min(_GREATEST_BINDING, *limits.values()) // 4 * 4
+        self._unsent = 0  # bytes written since the last submission of them
         self._most_read = self.binding_limit // 2  # sizes are rounded up
         self._layouts: dict[tuple[str, ...], Any] = {}
         self._pipelines: dict[Shader, Any] = {}
@@ -83,9 +85,19 @@ class Device:
         return made
 
     def write(self, buffer: Any, data: NDArray[Any]) -> None:
-        """Copy contiguous `data` to the beginning of a buffer, before what is submitted next."""
+        """Copy `data` to the beginning of a buffer, before what is submitted next.
+
+        What is written waits in host memory for the next submission, so much of it is sent on.
+        """
+        held = _whole_words(data)
         with self._errors("failed in a copy to it"):
-            self._device.queue.write_buffer(buffer, 0, _whole_words(data))
+            for at in range(0, held.size, _MOST_UNSENT):
+                part = held[at : at + _MOST_UNSENT]
+                self._device.queue.write_buffer(buffer, at, part)
+                self._unsent += part.size
+                if self._unsent >= _MOST_UNSENT:
+                    self._device.queue.submit([])
+                    self._unsent = 0
 
     def read(self, pieces: Sequence[tuple[Any, int]]) -> list[NDArray[np.uint8]]:
         """The first bytes of each buffer, (buffer, number of bytes), in as few transfers as fit."""
