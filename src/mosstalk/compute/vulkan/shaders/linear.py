@@ -1,9 +1,9 @@
 """Linear: products of activation rows with packed weight rows.
 
-Sixteen threads share one product, each with every sixteenth group of four values; a workgroup
-takes four columns of the result. A call of one row has a shader of its own. In the other a thread
-keeps the sums of eight rows, so that a weight is read once for all of them. The order of the sums
-is the same in both.
+Sixteen threads share one product, each with every sixteenth group of four values. A call of one row
+has a shader of its own, in which they compute one column of the result. In the other they compute
+four columns of four rows, so that weights and activations are read once for four products. The
+order of the sums is the same in both.
 """
 
 from functools import cache
@@ -15,9 +15,9 @@ from mosstalk.compute.vulkan.shader import Dispatch, Grid, Shader, Slot
 from mosstalk.compute.vulkan.shaders.packed import matrix_reader, matrix_slot
 
 _LANES = 16  # threads of a product
-_COLUMNS = 4  # of a workgroup
-_THREADS = _LANES * _COLUMNS
-_ROWS = 8  # of a workgroup, where the call has more than one
+_GROUPS = 4  # of threads in a workgroup, each with columns of its own
+_THREADS = _LANES * _GROUPS
+_TILE = 4  # rows, and columns, of a group; their product is at most _LANES
 
 _CONSTANTS = (
     "width: u32",  # of x
@@ -50,20 +50,30 @@ fn x_at(row: u32, step: u32) -> vec4<f32> {
 
 
 @cache
-def _shader(storage: StorageType, x_element: str, rows: int) -> Shader:
-    each = range(rows)
-    starts = "\n".join(f"    var sum{r} = vec4(0.0);" for r in each)
-    places = "\n".join(f"    let row{r} = min(first_row + {r}u, num_rows - 1u);" for r in each)
-    terms = "\n".join(
-        f"            sum{r} = fma(factor, x_at(row{r}, step), sum{r});" for r in each
+def _shader(storage: StorageType, x_element: str, tile: int) -> Shader:
+    """`tile` rows and columns of the result for each group of threads."""
+    each = range(tile)
+    pairs = [(r, c) for r in each for c in each]
+    starts = "\n".join(f"    var sum{r}_{c} = vec4(0.0);" for r, c in pairs)
+    rows = "\n".join(f"    let row{r} = min(first_row + {r}u, num_rows - 1u);" for r in each)
+    columns = "\n".join(
+        f"    let column{c} = min(first_column + {c}u, op.num_columns - 1u);" for c in each
     )
-    kept = "\n".join(f"    sums[{r * _THREADS}u + thread] = all_of(sum{r});" for r in each)
+    loads = "\n".join(
+        f"        let weight{i} = weight_at(column{i}, step);\n"
+        f"        let x{i} = x_at(row{i}, step);"
+        for i in each
+    )
+    terms = "\n".join(f"        sum{r}_{c} = fma(weight{c}, x{r}, sum{r}_{c});" for r, c in pairs)
+    kept = "\n".join(
+        f"    sums[{(r * tile + c) * _THREADS}u + thread] = all_of(sum{r}_{c});" for r, c in pairs
+    )
     body = f"""
 {matrix_reader(storage)}
 {_READ_X[x_element]}
 fn all_of(v: vec4<f32>) -> f32 {{ return (v.x + v.y) + (v.z + v.w); }}
 
-var<workgroup> sums: array<f32, {rows * _THREADS}>;
+var<workgroup> sums: array<f32, {tile * tile * _THREADS}>;
 
 @compute @workgroup_size({_THREADS})
 fn main(
@@ -71,20 +81,20 @@ fn main(
 ) {{
     let num_rows = call.rows * op.multiple;
     let lane = thread % {_LANES}u;
-    let column = workgroup.x * {_COLUMNS}u + thread / {_LANES}u;
-    let first_row = workgroup.y * {rows}u;
-{places}
+    let first_column = (workgroup.x * {_GROUPS}u + thread / {_LANES}u) * {tile}u;
+    let first_row = workgroup.y * {tile}u;
+{rows}
+{columns}
 {starts}
-    if (column < op.num_columns) {{
-        for (var step = lane; step < op.steps; step += {_LANES}u) {{
-            let factor = weight_at(column, step);
+    for (var step = lane; step < op.steps; step += {_LANES}u) {{
+{loads}
 {terms}
-        }}
     }}
 {kept}
     workgroupBarrier();
-    let row = first_row + lane;  // the first threads of a column end one row each
-    if (lane < {rows}u && row < num_rows && column < op.num_columns) {{
+    let row = first_row + lane / {tile}u;  // the first threads of a group end one sum each
+    let column = first_column + lane % {tile}u;
+    if (lane < {tile * tile}u && row < num_rows && column < op.num_columns) {{
         let first = lane * {_THREADS}u + thread - lane;
         var total = 0.0;
         for (var i = 0u; i < {_LANES}u; i++) {{ total += sums[first + i]; }}
@@ -99,7 +109,7 @@ fn main(
         Slot("bias", "f32"),
         Slot("out", "f32", "read_write"),
     )
-    return Shader(f"linear {storage} {rows} {x_element}", slots, _CONSTANTS, body)
+    return Shader(f"linear {storage} {tile} {x_element}", slots, _CONSTANTS, body)
 
 
 def record(op: ops.Linear, place: Place) -> list[Dispatch]:
@@ -112,10 +122,12 @@ def record(op: ops.Linear, place: Place) -> list[Dispatch]:
     dispatches = []
     for part in matrix.parts:
         rest = (op.out.width, part.first_row, part.num_rows, multiple, int(op.bias is not None))
-        columns = -(-part.num_rows // _COLUMNS)
         shaders = [
-            (_shader(matrix.storage, x_element, rows), Grid(multiple, rows, columns))
-            for rows in (_ROWS, 1)
+            (
+                _shader(matrix.storage, x_element, tile),
+                Grid(multiple, tile, -(-part.num_rows // (_GROUPS * tile))),
+            )
+            for tile in (_TILE, 1)
         ]
         buffers = (x, part.buffer, bias, out)
         constants = (width, matrix.steps, *rest)
