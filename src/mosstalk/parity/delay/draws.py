@@ -26,28 +26,45 @@ _GREEDY = SamplingParams(temperature=0.0)
 
 
 def check_masks(comparison: Comparison) -> None:
-    """Text ids and codebooks of every row of random runs."""
+    """Text ids and codebooks of every row of random runs, whose prompts end before speech, with
+    its start or within it."""
     generator = np.random.default_rng(0)
     for n_vq in _CODEBOOKS:
         config = small_config(n_vq)
-        names = named_ids(config)
+        start, gen = config.audio_start_token_id, config.audio_assistant_gen_slot_token_id
         for run in range(_RUNS):
-            state = DelayState.start(config, [config.im_start_token_id], NO_LIMITS)
-            rules = Rules(config)
-            for index in range(_ROWS):
-                at = f"{n_vq} codebooks, run {run}, row {index}"
-                decision = state.decide()
-                allowed = [text_id for text_id in names if is_allowed(decision, text_id)]
-                comparison.add_ids(f"{at}: text ids", _ids(rules.text_ids()), _ids(allowed))
-                comparison.add_ids(
-                    f"{at}: codebooks", _mask(rules.codebooks(), n_vq), _drawn(decision, n_vq)
-                )
-                going_on = [i for i in rules.text_ids() if i != config.im_end_token_id]
-                text_id = int(generator.choice(going_on))
-                if not is_allowed(decision, text_id):
-                    return  # told above
-                state, _ = state.advance(text_id, [0] * len(decision.codebooks))
-                rules.advance(text_id)
+            spoken = [[], [start], [start, *[gen] * run]][run % 3]
+            state = DelayState.start(config, [config.im_start_token_id, *spoken], NO_LIMITS)
+            rules = Rules(config, audio_length=len(spoken), is_audio=bool(spoken))
+            what = f"{n_vq} codebooks, run {run}"
+            if not _same_masks(comparison, what, state, rules, generator):
+                return
+
+
+def _same_masks(
+    comparison: Comparison,
+    what: str,
+    state: DelayState,
+    rules: Rules,
+    generator: np.random.Generator,
+) -> bool:
+    """Draw text ids at random, as the rules have it; False where the state has it otherwise."""
+    config = rules.config
+    names = named_ids(config)
+    for index in range(_ROWS):
+        decision = state.decide()
+        allowed = [text_id for text_id in names if is_allowed(decision, text_id)]
+        drawn = _mask(list(decision.codebooks), config.n_vq)
+        at = f"{what}, row {index}"
+        comparison.add_ids(f"{at}: text ids", _ids(rules.text_ids()), _ids(allowed))
+        comparison.add_ids(f"{at}: codebooks", _mask(rules.codebooks(), config.n_vq), drawn)
+        going_on = [i for i in rules.text_ids() if i != config.im_end_token_id]
+        text_id = int(generator.choice(going_on))
+        if not is_allowed(decision, text_id):
+            return False
+        state, _ = state.advance(text_id, [0] * len(decision.codebooks))
+        rules.advance(text_id)
+    return True
 
 
 def check_pad(comparison: Comparison) -> None:
@@ -132,10 +149,6 @@ def _scores(
     return np.stack(
         [kept(row, seen, params)[1] for row, seen in zip(logits[:, :-1], counted, strict=True)]
     )
-
-
-def _drawn(decision: Decision, n_vq: int) -> NDArray[np.int32]:
-    return _mask(list(decision.codebooks), n_vq)
 
 
 def _mask(codebooks: list[int], n_vq: int) -> NDArray[np.int32]:
