@@ -42,7 +42,7 @@ REGISTRIES = tuple(f"mosstalk.models.{name}" for name in ("identity", "registry"
 CODECS = ("mosstalk.codec.registry", "mosstalk.codec.codec")
 PARITY_COMMAND = ("cli", "parity")  # the only way into parity
 # Loaded by what needs them. soundfile, which reads and writes every clip, is not among them.
-HEAVY = ("torch", "huggingface_hub", "gguf", "sentencepiece", "tokenizers")
+HEAVY = ("torch", "huggingface_hub", "gguf", "sentencepiece", "tokenizers", "wgpu")
 
 
 def _modules() -> list[Path]:

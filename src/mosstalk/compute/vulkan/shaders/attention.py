@@ -33,24 +33,9 @@ _CONSTANTS = (
 )
 
 
-@cache
-def _shader(head_dim: int) -> Shader:
-    """`head_dim` values of a head, each thread with every `_CHUNK`-th of the result."""
-    each = range(-(-head_dim // _CHUNK))
-    starts = "\n".join(f"    var result{n} = 0.0;" for n in each)
-    values = "\n".join(
-        f"        result{n} = fma(result{n}, shrink, values_of("
-        f"first_value, at_first, count, thread + {n * _CHUNK}u));"
-        for n in each
-    )
-    ends = "\n".join(
-        f"    if (thread + {n * _CHUNK}u < {head_dim}u) "
-        f"{{ out[item * {head_dim}u + thread + {n * _CHUNK}u] = result{n} / total; }}"
-        for n in each
-    )
-    body = f"""
-{EXP}
-{over_threads(_CHUNK)}
+def _readers(head_dim: int) -> str:
+    """A query's score of one position, and one of its values summed over a chunk."""
+    return f"""
 var<workgroup> query: array<f32, {head_dim}>;
 var<workgroup> chances: array<f32, {_CHUNK}>;
 
@@ -73,7 +58,28 @@ fn values_of(first_value: u32, at_first: u32, count: u32, dim: u32) -> f32 {{
     }}
     return sum;
 }}
+"""
 
+
+@cache
+def _shader(head_dim: int) -> Shader:
+    """`head_dim` values of a head, each thread with every `_CHUNK`-th of the result."""
+    each = range(-(-head_dim // _CHUNK))
+    starts = "\n".join(f"    var result{n} = 0.0;" for n in each)
+    values = "\n".join(
+        f"        result{n} = fma(result{n}, shrink, values_of("
+        f"first_value, at_first, count, thread + {n * _CHUNK}u));"
+        for n in each
+    )
+    ends = "\n".join(
+        f"    if (thread + {n * _CHUNK}u < {head_dim}u) "
+        f"{{ out[item * {head_dim}u + thread + {n * _CHUNK}u] = result{n} / total; }}"
+        for n in each
+    )
+    body = f"""
+{EXP}
+{over_threads(_CHUNK)}
+{_readers(head_dim)}
 @compute @workgroup_size({_CHUNK})
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32
