@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -53,12 +53,14 @@ def build_app(service: Service, settings: ServerSettings, page: Path = PAGE) -> 
         yield
         await in_thread(lambda: service.close(finish=False))
 
-    kinds = (ApiError, MosstalkError, HTTPException)
+    kinds = (ApiError, MosstalkError, HTTPException, Exception)
     inner = Starlette(
-        routes=_routes(page),
+        routes=_routes(),
         lifespan=lifespan,
         exception_handlers=dict.fromkeys(kinds, answer_error),
     )
+    if (page / "index.html").is_file():  # last, so that a wrong method stays one
+        inner.router.default = _Page(page, inner.router.not_found)
     guard = Guard(inner, settings)
     inner.state.service = service
     inner.state.guard = guard
@@ -75,8 +77,8 @@ def build_app(service: Service, settings: ServerSettings, page: Path = PAGE) -> 
     return RequestLog(app, service.metrics)
 
 
-def _routes(page: Path) -> list[BaseRoute]:
-    routes: list[BaseRoute] = [
+def _routes() -> list[BaseRoute]:
+    return [
         Route("/v1/audio/speech", speech, methods=["POST"]),
         Route("/v1/models", models),
         Route("/v1/models/{model}", model),
@@ -89,9 +91,6 @@ def _routes(page: Path) -> list[BaseRoute]:
         Route("/metrics", metrics),
         Route("/openapi.json", schema),
     ]
-    if (page / "index.html").is_file():
-        routes.append(Mount("/", _Page(StaticFiles(directory=page, html=True))))
-    return routes
 
 
 async def models(request: Request) -> Response:
@@ -130,10 +129,11 @@ def _model(service: Service) -> dict[str, object]:
 
 
 class _Page:
-    """Static files with headers that keep them to themselves."""
+    """A folder's files, with headers that keep them to themselves."""
 
-    def __init__(self, files: ASGIApp) -> None:
-        self._files = files
+    def __init__(self, folder: Path, otherwise: ASGIApp) -> None:
+        self._files = StaticFiles(directory=folder, html=True)
+        self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -141,4 +141,7 @@ class _Page:
                 message["headers"] = [*message["headers"], *_PAGE_HEADERS]
             await send(message)
 
-        await self._files(scope, receive, guarded)
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+            await self._files(scope, receive, guarded)
+        else:
+            await self._otherwise(scope, receive, send)

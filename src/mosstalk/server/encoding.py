@@ -93,8 +93,13 @@ def content_type(name: FormatName) -> str:
 
 def pcm16(samples: NDArray[np.float32]) -> bytes:
     """Interleaved 16-bit samples, as files of ours hold them, of [channels, n]."""
+    return _quantised(samples).tobytes()
+
+
+def _quantised(samples: NDArray[np.float32]) -> NDArray[np.int16]:
+    """[n, channels] of [channels, n]."""
     scaled = np.rint(np.clip(samples, -1.0, 1.0) * np.float32(32767.0))
-    return np.ascontiguousarray(scaled.T, dtype="<i2").tobytes()
+    return np.ascontiguousarray(scaled.T, dtype="<i2")
 
 
 def _open(name: FormatName, sample_rate: int, num_channels: int, whole: bool) -> Encoder:
@@ -185,8 +190,9 @@ class _Container(Encoder):
 
     def push(self, samples: NDArray[np.float32]) -> bytes:
         if samples.shape[1]:
-            clipped = np.clip(samples, -1.0, 1.0)
-            self._container.mux(self._stream.encode(audio_frame(clipped, self._sample_rate)))
+            lossless = self._stream.codec_context.name == "flac"
+            data = _quantised(samples).T if lossless else np.clip(samples, -1.0, 1.0)
+            self._container.mux(self._stream.encode(audio_frame(data, self._sample_rate)))
         return self._sink.take() if isinstance(self._sink, _Pipe) else b""
 
     def finish(self) -> bytes:

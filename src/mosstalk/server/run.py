@@ -39,9 +39,6 @@ def listen(settings: ServerSettings) -> socket.socket:
 def run_server(service: Service, settings: ServerSettings, listener: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM; requests that are under way then have time to finish."""
     _log_to_stderr()
-    host, port = listener.getsockname()[:2]
-    where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    LOGGER.info("listening", extra={"fields": {"address": where}})
     _Server(server_config(service, settings)).run(sockets=[listener])
     LOGGER.info("stopped")
 
@@ -63,7 +60,16 @@ def server_config(service: Service, settings: ServerSettings) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Ends without raising the signal again: being told to stop is not a failure."""
+    """Says when it is up; ends without raising the signal again, as being told to stop is no
+    failure."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's own, and a word about it."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            host, port = listener.getsockname()[:2]
+            where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            LOGGER.info("listening", extra={"fields": {"address": where}})
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal lets requests finish, an interrupt after it does not."""

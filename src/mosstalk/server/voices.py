@@ -179,6 +179,7 @@ async def _read_form(request: Request) -> FormData:
         ) from error
     for key in form:
         if key not in _FIELDS:
+            await form.close()
             raise ApiError(
                 400, f"unknown field {key!r}; send {', '.join(_FIELDS)}", "extra", param=key
             )
