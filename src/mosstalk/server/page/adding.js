@@ -115,8 +115,8 @@ export class Adding {
     this.#take(null);
     byId("add-form").reset();
     byId("record").textContent = "Record";
-    byId("recorded").textContent = [`Kept as ${name}.`, ...kept.warnings].join(" ");
     await this.#onKept(name);
+    byId("recorded").textContent = [`Kept as ${name}.`, ...kept.warnings].join(" ");
   }
 }
 

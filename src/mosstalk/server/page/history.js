@@ -52,7 +52,7 @@ export class History {
         { className: "row" },
         button("Hear", () => hear(clip), `Hear: ${text}`),
         button("Download", () => download(clip), `Download: ${text}`),
-        button("Use again", () => reuse(clip), `Use text and settings again: ${text}`),
+        button("Use again", () => reuse(clip), `Use again: ${text}`),
       ),
     );
   }

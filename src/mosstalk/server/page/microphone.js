@@ -10,6 +10,7 @@ export class Microphone {
   #parts = [];
   #stream = null;
   #context = null;
+  #node = null;
 
   /** Whether this browser lets this page record. */
   static get isThere() {
@@ -36,17 +37,18 @@ export class Microphone {
     this.#context = new AudioContext();
     await this.#context.audioWorklet.addModule("worklet.js");
     const source = this.#context.createMediaStreamSource(this.#stream);
-    const node = new AudioWorkletNode(this.#context, "microphone", { numberOfOutputs: 0 });
-    node.port.onmessage = ({ data }) => {
+    this.#node = new AudioWorkletNode(this.#context, "microphone", { numberOfOutputs: 0 });
+    this.#node.port.onmessage = ({ data }) => {
       this.#parts.push(quantised(data));
       this.frames += data.length;
       onSamples();
     };
-    source.connect(node);
+    source.connect(this.#node);
   }
 
   /** A Blob of one channel. */
   stop() {
+    this.#node.port.onmessage = null;
     for (const track of this.#stream.getTracks()) track.stop();
     this.#context.close();
     return wavFile(this.#parts, this.#context.sampleRate, 1);

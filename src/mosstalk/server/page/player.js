@@ -24,7 +24,7 @@ export class Player extends EventTarget {
     }
     const context = this.#context;
     context.resume();
-    await context.audioWorklet?.addModule("worklet.js");
+    await context.audioWorklet?.addModule("worklet.js").catch(noServer);
     if (context !== this.#context) return;
     this.close();
     this.#channels = channels;
@@ -64,6 +64,11 @@ export class Player extends EventTarget {
     this.#node = null;
     this.#tell = () => {};
   }
+}
+
+/** What `fetch` throws too: the error of `addModule` is that of a request that was stopped. */
+function noServer() {
+  throw new TypeError("worklet.js cannot be loaded");
 }
 
 function workletTape(context, channels, report) {
