@@ -1,6 +1,7 @@
 """Samples as PyAV's audio frames, and back."""
 
 from fractions import Fraction
+from typing import Any
 
 import av
 import numpy as np
@@ -13,7 +14,7 @@ def audio_frame(
     """A packed frame of [1 or 2, n] samples, of the same type."""
     layout = "mono" if samples.shape[0] == 1 else "stereo"
     kind = "flt" if samples.dtype == np.float32 else "s16"
-    packed = np.ascontiguousarray(samples.T.reshape(1, -1))
+    packed: Any = np.ascontiguousarray(samples.T.reshape(1, -1))
     frame = av.AudioFrame.from_ndarray(packed, format=kind, layout=layout)
     frame.sample_rate = sample_rate
     frame.time_base = Fraction(1, sample_rate)
