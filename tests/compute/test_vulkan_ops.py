@@ -206,7 +206,7 @@ def test_vulkan_argmax_takes_the_first_of_equals() -> None:
 
 @pytest.mark.parametrize(
     ("head_dim", "heads", "cache_heads", "window"),
-    [(8, 3, 3, 0), (16, 4, 2, 0), (80, 2, 1, 0), (16, 2, 2, 25), (64, 2, 2, 70)],
+    [(8, 3, 3, 0), (20, 4, 2, 0), (80, 2, 1, 0), (160, 2, 1, 0), (16, 2, 2, 25), (64, 2, 2, 140)],
 )
 def test_vulkan_attention_over_caches_and_rings(
     head_dim: int, heads: int, cache_heads: int, window: int

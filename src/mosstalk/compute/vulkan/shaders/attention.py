@@ -1,9 +1,10 @@
 """Attention of one query head to what its stream has cached, by one workgroup.
 
 Positions are taken in chunks that count from the oldest one the query sees, a thread for each
-score. The largest score so far, the sum of the chances and the weighted values are carried from
-chunk to chunk, scaled down where a larger score turns up. So nothing depends on the length of a
-cache, on where in a ring a position lies, or on the other rows of the call.
+score. Where a head has fewer values than the workgroup threads, groups of threads share a chunk's
+positions, each with every so many. The largest score so far, the sum of the chances and the
+weighted values are carried from chunk to chunk, scaled down where a larger score turns up. So
+nothing depends on the length of a cache, the place in a ring, or the other rows of the call.
 """
 
 from functools import cache
@@ -15,7 +16,7 @@ from mosstalk.compute.vulkan.shader import Dispatch, Grid, Shader, Slot
 from mosstalk.compute.vulkan.shaders.numbers import EXP
 from mosstalk.compute.vulkan.shaders.sums import over_threads
 
-_CHUNK = 64  # positions, and threads of a workgroup
+_CHUNK = 128  # positions, and threads of a workgroup
 
 _SLOTS = (
     Slot("q", "f32"),
@@ -33,10 +34,11 @@ _CONSTANTS = (
 )
 
 
-def _readers(head_dim: int) -> str:
+def _readers(head_dim: int, groups: int) -> str:
     """A query's score of one position, and one of its values summed over a chunk."""
     return f"""
 var<workgroup> query: array<f32, {head_dim}>;
+var<workgroup> results: array<f32, {_CHUNK}>;
 var<workgroup> chances: array<f32, {_CHUNK}>;
 
 fn score_of(first_key: u32, at: u32) -> f32 {{
@@ -48,15 +50,27 @@ fn score_of(first_key: u32, at: u32) -> f32 {{
     return sum * op.scale;
 }}
 
-fn values_of(first_value: u32, at_first: u32, count: u32, dim: u32) -> f32 {{
+// Of every {groups}-th position from `start` on.
+fn values_of(first_value: u32, first: u32, count: u32, start: u32, dim: u32) -> f32 {{
     if (dim >= {head_dim}u) {{ return 0.0; }}
-    var at = at_first;
     var sum = 0.0;
-    for (var i = 0u; i < count; i++) {{
+    for (var i = start; i < count; i += {groups}u) {{
+        let at = (first + i) % state.length;
         sum = fma(chances[i], values[first_value + at * {head_dim}u + dim], sum);
-        at = select(at + 1u, 0u, at + 1u == state.length);
     }}
     return sum;
+}}
+
+// The groups' results, added in order.
+fn write_joined(thread: u32, dim: u32, group: u32, item: u32, result: f32, total: f32) {{
+    results[thread] = result;
+    workgroupBarrier();
+    if (group == 0u && dim < {head_dim}u) {{
+        var sum = 0.0;
+        for (var i = 0u; i < {groups}u; i++) {{ sum += results[thread + i * {head_dim}u]; }}
+        out[item * {head_dim}u + dim] = sum / total;
+    }}
+    workgroupBarrier();
 }}
 """
 
@@ -64,22 +78,22 @@ fn values_of(first_value: u32, at_first: u32, count: u32, dim: u32) -> f32 {{
 @cache
 def _shader(head_dim: int) -> Shader:
     """`head_dim` values of a head, each thread with every `_CHUNK`-th of the result."""
+    groups = max(1, _CHUNK // head_dim)
     each = range(-(-head_dim // _CHUNK))
     starts = "\n".join(f"    var result{n} = 0.0;" for n in each)
     values = "\n".join(
-        f"        result{n} = fma(result{n}, shrink, values_of("
-        f"first_value, at_first, count, thread + {n * _CHUNK}u));"
+        f"        result{n} = fma(result{n}, shrink, "
+        f"values_of(first_value, first, count, group, dim + {n * _CHUNK}u));"
         for n in each
     )
     ends = "\n".join(
-        f"    if (thread + {n * _CHUNK}u < {head_dim}u) "
-        f"{{ out[item * {head_dim}u + thread + {n * _CHUNK}u] = result{n} / total; }}"
+        f"    write_joined(thread, dim + {n * _CHUNK}u, group, item, result{n}, total);"
         for n in each
     )
     body = f"""
 {EXP}
 {over_threads(_CHUNK)}
-{_readers(head_dim)}
+{_readers(head_dim, groups)}
 @compute @workgroup_size({_CHUNK})
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32
@@ -93,6 +107,8 @@ fn main(
     }}
     let end = u32(positions[row]) + 1u;
     let oldest = select(0u, end - min(end, op.window), op.window > 0u);
+    let group = thread / {head_dim}u;
+    let dim = select(thread - group * {head_dim}u, {head_dim}u, group >= {groups}u);
     let cached = u32(streams[row]) * state.heads + head / (op.heads / state.heads);
     let first_value = cached * state.length * {head_dim}u;  // and first key: both are as long
     var largest = -3.0e38;
@@ -110,7 +126,6 @@ fn main(
         if (thread < count) {{ chance = exp_of(score - largest); }}
         chances[thread] = chance;
         total = fma(total, shrink, sum_of(thread, chance));
-        let at_first = first % state.length;
 {values}
         workgroupBarrier();
     }}
