@@ -1,11 +1,12 @@
 """The model, codec and device that a parity command works on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mosstalk.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from mosstalk.checkpoint.hub import resolve_model
-from mosstalk.checkpoint.storage import StorageType
+from mosstalk.checkpoint.storage import StorageType, StoredTensor
 from mosstalk.codec.moss_audio_tokenizer.codec import MossAudioTokenizer
 from mosstalk.compute.backend import Backend, open_backend
 from mosstalk.compute.devices import chosen_device
@@ -131,7 +132,14 @@ class Opened:
         checkpoint = self.checkpoint
         if checkpoint.codec_config is None or checkpoint.codec_tensors is None:
             raise UsageError(f"{checkpoint.path} has no codec; name it with --codec")
-        return MossAudioTokenizer(checkpoint.codec_config, checkpoint.codec_tensors, self.backend)
+        return self.codec_of(checkpoint.codec_config, checkpoint.codec_tensors)
+
+    def codec_of(
+        self, config: Mapping[str, object], tensors: Mapping[str, StoredTensor]
+    ) -> MossAudioTokenizer:
+        """A codec of tensors; of its decoder alone where they hold no encoder."""
+        has_encoder = any(name.startswith("encoder.") for name in tensors)
+        return MossAudioTokenizer(config, tensors, self.backend, decode_only=not has_encoder)
 
     def tolerance(self, asked: float | None) -> float:
         """The one asked for, else the backend's (AUTO_TOLERANCE)."""

@@ -67,6 +67,6 @@ def _codec_of(opened: Opened) -> Callable[[StorageType], MossAudioTokenizer]:
 
     def stored_as(storage: StorageType) -> MossAudioTokenizer:
         held = {name: as_weight(tensor, storage) for name, tensor in tensors.items()}
-        return MossAudioTokenizer(config, held, opened.backend)
+        return opened.codec_of(config, held)
 
     return stored_as
