@@ -128,6 +128,20 @@ def test_seed_that_was_drawn_can_be_kept(page: "Page") -> None:
     assert downloaded(page)[1] == first
 
 
+def test_position_is_chosen_with_keys(page: "Page") -> None:
+    speak(page, SHORT, seed=7)
+    wait_until_played(page)
+    page.press("#position", "Home")
+    for _ in range(5):  # 0.1 s each
+        page.press("#position", "ArrowRight")
+    page.locator("#clock", has_text="0.5 s of ").wait_for()
+    assert page.get_attribute("#position", "aria-valuetext") == page.inner_text("#clock")
+    page.evaluate("heard.length = 0")
+    page.click("#play")
+    wait_until_heard(page)
+    assert page.evaluate("heard[0].played") >= 0.5 * 16_000
+
+
 def test_settings_are_sent(page: "Page", built_in: LiveServer) -> None:
     settings = {"seed": 5, "temperature": 0.5, "top_p": 0.9, "top_k": 12, "max_frames": 9}
     speak(page, SHORT, **settings)

@@ -110,7 +110,7 @@ function hear(clip) {
   stop();
   tell(byId("problem"), "");
   report("");
-  stage.show(clip);
+  stage.show(clip).catch(fail);
 }
 
 async function hearVoice(name) {

@@ -59,7 +59,7 @@ export class Designing {
 
   #show({ audio, text, seed, origin }, number) {
     const name = `Voice ${number}`;
-    const row = make("li", {}, make("span", {}, `${name}, seed ${seed}`));
+    const row = make("li", {}, make("span", {}, name, make("small", {}, `seed ${seed}`)));
     byId("candidates").append(row);
     if (!audio) {
       row.append(make("span", { className: "quiet" }, "did not come to speak"));

@@ -1,7 +1,6 @@
 // Plays samples while more of them arrive.
 
 import { Tape } from "./tape.js";
-import { planes } from "./wav.js";
 
 const BLOCK_FRAMES = 2048; // of the way without an AudioWorklet
 
@@ -10,7 +9,6 @@ export class Player extends EventTarget {
   #context = null;
   #node = null;
   #tell = () => {};
-  #channels = 1;
 
   /**
    * Begin a new recording. Call it while a click or a key is handled: browsers play no sound else.
@@ -27,7 +25,6 @@ export class Player extends EventTarget {
     await context.audioWorklet?.addModule("worklet.js").catch(noServer);
     if (context !== this.#context) return;
     this.close();
-    this.#channels = channels;
     const report = (detail) => {
       if (!detail.isPlaying) context.suspend(); // it would keep the audio device awake
       this.dispatchEvent(new CustomEvent("report", { detail }));
@@ -40,7 +37,7 @@ export class Player extends EventTarget {
 
   /** Interleaved 16-bit samples, to be played after the others. */
   add(samples) {
-    this.#tell({ add: planes(samples, this.#channels) });
+    this.#tell({ add: samples });
   }
 
   /** No more samples will come. */
@@ -75,6 +72,7 @@ function workletTape(context, channels, report) {
   const node = new AudioWorkletNode(context, "tape", {
     numberOfInputs: 0,
     outputChannelCount: [channels],
+    processorOptions: { channels },
   });
   node.port.onmessage = ({ data }) => report(data);
   return [node, (message) => node.port.postMessage(message)];
@@ -82,7 +80,7 @@ function workletTape(context, channels, report) {
 
 /** For pages that came over plain http from another machine: browsers give those no worklet. */
 function plainTape(context, channels, report) {
-  const tape = new Tape(context.sampleRate);
+  const tape = new Tape(context.sampleRate, channels);
   const node = context.createScriptProcessor(BLOCK_FRAMES, 0, channels);
   node.onaudioprocess = ({ outputBuffer }) => {
     tape.fill(Array.from({ length: channels }, (_, at) => outputBuffer.getChannelData(at)));

@@ -10,45 +10,50 @@ export class Tape {
   isPlaying = true;
   isWaiting = true; // for more samples
   hasEnded = false; // no more will come
-  #parts = []; // each an array of planes (Float32Array), one for each channel
+  #parts = []; // Int16Array each, interleaved
   #part = 0; // where `position` is
-  #offset = 0;
+  #offset = 0; // frames
   #lead;
 
-  constructor(rate) {
+  constructor(rate, channels) {
     this.rate = rate;
+    this.channels = channels;
     this.#lead = LEAD_SECONDS * rate;
   }
 
-  /** What the page tells: { add: planes }, { end: true }, { play: bool } or { seek: frame }. */
+  /** What the page tells: { add: samples }, { end: true }, { play: bool } or { seek: frame }. */
   tell({ add, end, play, seek }) {
     if (add) {
       this.#parts.push(add);
-      this.frames += add[0].length;
+      this.frames += add.length / this.channels;
     }
     if (end) this.hasEnded = true;
     if (play !== undefined) this.isPlaying = play;
     if (seek !== undefined) this.#seek(seek);
   }
 
-  /** Fill one output's planes, which are silent, with what comes next. */
+  /** Fill an output with what comes next: a silent Float32Array for each channel. */
   fill(output) {
     if (!this.isPlaying) return;
     if (this.isWaiting) {
       if (!this.hasEnded && this.frames - this.position < this.#lead) return;
       this.isWaiting = false;
     }
+    const { channels } = this;
     let filled = 0;
     while (filled < output[0].length && this.#part < this.#parts.length) {
       const part = this.#parts[this.#part];
-      const count = Math.min(output[0].length - filled, part[0].length - this.#offset);
-      for (let channel = 0; channel < output.length; channel++) {
-        const plane = part[Math.min(channel, part.length - 1)];
-        output[channel].set(plane.subarray(this.#offset, this.#offset + count), filled);
+      const frames = part.length / channels;
+      const count = Math.min(output[0].length - filled, frames - this.#offset);
+      for (let channel = 0; channel < channels; channel++) {
+        let at = this.#offset * channels + channel;
+        for (let i = filled; i < filled + count; i++, at += channels) {
+          output[channel][i] = part[at] / 32767;
+        }
       }
       filled += count;
       this.#offset += count;
-      if (this.#offset === part[0].length) {
+      if (this.#offset === frames) {
         this.#part++;
         this.#offset = 0;
       }
@@ -74,11 +79,11 @@ export class Tape {
 
   #seek(frame) {
     this.position = Math.max(0, Math.min(frame, this.frames));
-    this.#part = 0;
     let left = this.position;
-    while (this.#part < this.#parts.length && left >= this.#parts[this.#part][0].length) {
-      left -= this.#parts[this.#part][0].length;
-      this.#part++;
+    for (this.#part = 0; this.#part < this.#parts.length; this.#part++) {
+      const frames = this.#parts[this.#part].length / this.channels;
+      if (left < frames) break;
+      left -= frames;
     }
     this.#offset = left;
   }

@@ -60,16 +60,6 @@ export function quantised(samples) {
   return Int16Array.from(samples, (x) => Math.round(32767 * Math.max(-1, Math.min(1, x))));
 }
 
-/** One Float32Array for each channel of interleaved 16-bit samples. */
-export function planes(samples, channels) {
-  const frames = samples.length / channels;
-  return Array.from({ length: channels }, (_, channel) => {
-    const plane = new Float32Array(frames);
-    for (let i = 0; i < frames; i++) plane[i] = samples[i * channels + channel] / 32767;
-    return plane;
-  });
-}
-
 function joined(parts) {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

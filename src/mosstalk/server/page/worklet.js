@@ -5,13 +5,14 @@ import { Tape } from "./tape.js";
 const REPORT_FRAMES = 1024; // between two reports while playing
 
 class TapeProcessor extends AudioWorkletProcessor {
-  #tape = new Tape(sampleRate);
+  #tape;
   #isOpen = true;
   #reported = -REPORT_FRAMES;
   #wasPlaying = true;
 
-  constructor() {
+  constructor({ processorOptions }) {
     super();
+    this.#tape = new Tape(sampleRate, processorOptions.channels);
     this.port.onmessage = ({ data }) => {
       if (data.close) this.#isOpen = false;
       else this.#tape.tell(data);
