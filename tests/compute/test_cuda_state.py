@@ -14,8 +14,15 @@ from mosstalk.compute.program import Program
 from mosstalk.compute.state import CacheSpec, State
 
 need_torch()
+import torch  # noqa: E402
+
+from mosstalk.compute.cuda.caches import MemoryPool  # noqa: E402
 
 CACHE, RING = CacheSpec(2, 16), CacheSpec(2, 16, window=5)
+
+
+class SimpleOwner:
+    """Something that a memory belongs to."""
 
 
 def _bench(cache: CacheSpec = CACHE) -> AttentionBench:
@@ -88,6 +95,31 @@ def test_cuda_states_of_one_shape_hand_on_their_memory() -> None:
         gc.collect()
     assert len(set(numbers)) == 1
     assert _next(bench, _filled(bench, 8)) == wanted
+
+
+def test_cuda_keeps_few_memories_of_states_that_are_gone() -> None:
+    pool = MemoryPool(cuda_backend().device)
+    for size in range(1, 30):
+        pool.take(SimpleOwner(), ((size,),), torch.float32)
+    assert [memory.shapes[0][0] for memory in pool._spare] == list(range(22, 30))
+
+
+def test_cuda_gives_up_spare_memory_before_it_says_that_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = MemoryPool(cuda_backend().device)
+    pool.take(SimpleOwner(), ((4,),), torch.float32)
+    zeros, room = torch.zeros, iter([False, True])
+
+    def short(*shape: object, **options: object) -> torch.Tensor:
+        if not next(room):
+            raise torch.OutOfMemoryError("out of memory")
+        return zeros(*shape, **options)
+
+    monkeypatch.setattr(torch, "zeros", short)
+    owner = SimpleOwner()
+    assert pool.take(owner, ((5,),), torch.float32).shapes == ((5,),)
+    assert not pool._spare
 
 
 def test_cuda_inputs_that_a_run_changes_are_right_on_both_sides() -> None:

@@ -25,21 +25,21 @@ def attention(run: Run, op: ops.Attention) -> Tensor:
     keys, values = run.copies.caches.cache(op.cache)  # [cache_heads, places, head_dim]
     cache_heads, places, head_dim = keys.shape
     shared = op.heads // cache_heads
-    q = run[op.q][:, op.first_column : op.first_column + op.heads * head_dim] * op.scale
-    rows = len(q)
-    q = q.view(rows, cache_heads, shared, head_dim).transpose(0, 1)
-    visible, seen_by_any = _visible(run, op, places)
-    scores = torch.bmm(q.reshape(cache_heads, rows * shared, head_dim), keys.transpose(1, 2))
-    scores = scores.view(cache_heads, rows, shared, places)
-    scores = scores.masked_fill_(~visible[None, :, None, :], -torch.inf)
+    q = run[op.q][:, op.first_column : op.first_column + op.heads * head_dim]
+    rows, zero = len(q), run.constant(torch.float32, 0)
+    q = q.unflatten(1, (cache_heads, shared, head_dim)).transpose(0, 1)
+    q = q.reshape(cache_heads, rows * shared, head_dim)
+    hidden, seen_by_any = _hidden(run, op, places)
+    scores = torch.baddbmm(zero, q, keys.transpose(1, 2), beta=0, alpha=op.scale)
+    scores = scores.view(cache_heads, rows, shared, places).masked_fill_(hidden, -torch.inf)
     weights = torch.softmax(scores, dim=-1).view(cache_heads, rows * shared, places)
-    heads = torch.bmm(weights, values.masked_fill(~seen_by_any[None, :, None], 0.0))
+    heads = torch.bmm(weights, torch.where(seen_by_any, values, zero))
     heads = heads.view(cache_heads, rows, shared * head_dim).transpose(0, 1)
     return heads.reshape(rows, op.heads * head_dim)
 
 
-def _visible(run: Run, op: ops.Attention, places: int) -> tuple[Tensor, Tensor]:
-    """bool [n, places]: which places each row sees; [places]: which any row does.
+def _hidden(run: Run, op: ops.Attention, places: int) -> tuple[Tensor, Tensor]:
+    """bool [n, 1, places]: which places each row does not see; [places, 1]: which any row does.
 
     Place j holds the newest position p' <= p with p' = j modulo the length. It is seen if it lies
     less than the window, and no more than p, before p.
@@ -58,8 +58,8 @@ def _visible(run: Run, op: ops.Attention, places: int) -> tuple[Tensor, Tensor]:
             stream = torch.arange(num_streams, dtype=torch.int32, device=positions.device)
             own = run[op.streams] == stream
             visible = (own[:, :, None] & visible[:, None, :]).flatten(1)
-        return visible, visible.any(dim=0)
+        return ~visible[:, None, :], visible.any(dim=0)[:, None]
 
-    key = ("visible", op.positions, op.streams, places, op.window)
+    key = ("hidden", op.positions, op.streams, places, op.window)
     made: tuple[Tensor, Tensor] = run.shared(key, make)
     return made

@@ -17,7 +17,7 @@ from mosstalk.compute.cuda.caches import MemoryPool, StateCopies
 from mosstalk.compute.cuda.errors import device_errors
 from mosstalk.compute.cuda.facts import driver_version, gpu_name
 from mosstalk.compute.cuda.graphs import GraphMemory, Graphs
-from mosstalk.compute.cuda.run import Product, Run
+from mosstalk.compute.cuda.run import Constants, Product, Run
 from mosstalk.compute.cuda.settings import full_precision
 from mosstalk.compute.cuda.table import compute
 from mosstalk.compute.cuda.weights import DeviceWeight, WeightStore, plain_product
@@ -40,6 +40,7 @@ class CudaBackend:
             self.graph_memory = GraphMemory() if device.type == "cuda" else None
         self.weights = WeightStore(device)
         self.memories = MemoryPool(device)
+        self.constants = Constants(device)
 
     @property
     def identity(self) -> str:
@@ -109,8 +110,15 @@ class CudaProgram:
         self._buffers.ran(rows)
 
     def _compute(self, rows: int, copies: StateCopies | None, distinct: bool) -> None:
-        fixed, product = self._buffers.on_device, self._backend.product
-        run = Run(fixed, self._weights, product, rows, copies, distinct_streams=distinct)
+        run = Run(
+            self._buffers.on_device,
+            self._weights,
+            self._backend.product,
+            self._backend.constants,
+            rows,
+            copies,
+            distinct_streams=distinct,
+        )
         for op, done in zip(self.program.ops, self._last_uses, strict=True):
             compute(run, op)
             for index in done:

@@ -19,7 +19,7 @@ from mosstalk.compute.state import KEY_BLOCK, CacheSpec, State
 
 # Positions that an unwindowed cache is rounded up to, so that texts of about one length share.
 _LENGTH_STEP = 256
-_MOST_SPARE = 4  # memories of one shape that are kept for states to come
+_MOST_SPARE = 8  # memories that are kept for states to come
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -30,29 +30,42 @@ class Memory:
     _numbers = count(1)
 
     def __init__(self, shapes: Shapes, dtype: torch.dtype, device: torch.device) -> None:
-        self.shapes = shapes
+        self.shapes, self.dtype = shapes, dtype
         self.tensors = [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
         self.number = next(self._numbers)
 
 
 class MemoryPool:
-    """Hands out memories of a device and takes them back."""
+    """Hands out memories of a device and takes them back; the last ones that it got are kept."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._spare: dict[tuple[Shapes, torch.dtype], list[Memory]] = {}
+        self._spare: list[Memory] = []
 
     def take(self, owner: object, shapes: Shapes, dtype: torch.dtype) -> Memory:
         """A memory for as long as `owner` lives; what it holds is not defined."""
-        spare = self._spare.setdefault((shapes, dtype), [])
-        memory = spare.pop() if spare else Memory(shapes, dtype, self.device)
-        weakref.finalize(owner, _give_back, spare, memory)
+        memory = self._fitting(shapes, dtype)
+        if memory is None:
+            try:
+                memory = Memory(shapes, dtype, self.device)
+            except torch.OutOfMemoryError:
+                self._spare.clear()
+                torch.cuda.empty_cache()
+                memory = Memory(shapes, dtype, self.device)
+        weakref.finalize(owner, self._give_back, memory)
         return memory
 
+    def _fitting(self, shapes: Shapes, dtype: torch.dtype) -> Memory | None:
+        """The last that came back of this kind, taken out of those that are kept."""
+        for memory in reversed(self._spare):
+            if (memory.shapes, memory.dtype) == (shapes, dtype):
+                self._spare.remove(memory)
+                return memory
+        return None
 
-def _give_back(spare: list[Memory], memory: Memory) -> None:
-    if len(spare) < _MOST_SPARE:
-        spare.append(memory)
+    def _give_back(self, memory: Memory) -> None:
+        self._spare.append(memory)
+        del self._spare[:-_MOST_SPARE]
 
 
 class CacheCopy:

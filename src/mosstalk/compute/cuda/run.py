@@ -13,6 +13,26 @@ from mosstalk.compute.ops import Buffer, Weight
 Product = Callable[[Tensor, DeviceWeight, Tensor | None], Tensor]
 
 
+class Constants:
+    """Numbers on a device, made when they are first asked for.
+
+    That is in a program's first run, which no graph is made of: a copy from the host could not be
+    captured. A number in a kernel's arguments would be as good, but `torch.where` takes tensors.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._made: dict[tuple[Any, ...], Tensor] = {}
+
+    def get(self, dtype: torch.dtype, *values: float) -> Tensor:
+        """A number, or a vector of several."""
+        key = (dtype, *values)
+        if key not in self._made:
+            given = values[0] if len(values) == 1 else values
+            self._made[key] = torch.tensor(given, dtype=dtype, device=self._device)
+        return self._made[key]
+
+
 class Run:
     """Buffers cut to the rows in use.
 
@@ -25,6 +45,7 @@ class Run:
         fixed: Mapping[int, Tensor],
         weights: list[DeviceWeight],
         product: Product,
+        constants: Constants,
         rows: int,
         copies: StateCopies | None,
         *,
@@ -36,6 +57,7 @@ class Run:
         self._shared: dict[tuple[Any, ...], Any] = {}
         self._copies = copies
         self.product = product
+        self.constant = constants.get
         self.rows = rows
         self.distinct_streams = distinct_streams  # no two rows of the call are of one stream
 

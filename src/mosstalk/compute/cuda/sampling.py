@@ -1,10 +1,33 @@
 """Drawing ids on the device by the rules of compute/sampling.py, without asking the host."""
 
+import math
+from dataclasses import dataclass
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from mosstalk.compute import ops
 from mosstalk.compute.cuda.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Sampling parameters of each row, as the draws use them: all [n, 1].
+
+    Attributes:
+        greedy: bool.
+        temperature: 1 for a greedy row.
+        last: place of the last id that top-k keeps, from the likeliest on.
+        top_p: infinite for no limit.
+        penalty: of repeated ids.
+    """
+
+    greedy: Tensor
+    temperature: Tensor
+    last: Tensor
+    top_p: Tensor
+    penalty: Tensor
 
 
 def sample(run: Run, op: ops.Sample) -> None:
@@ -14,48 +37,57 @@ def sample(run: Run, op: ops.Sample) -> None:
     """
     rows = run.rows * op.out.multiple
     together = op.seen < 0 or run.distinct_streams
-    for part in (slice(None),) if together else [slice(r, r + 1) for r in range(rows)]:
-        logits, params = run[op.logits][part], run[op.params][part]
-        uniforms = run[op.uniforms][part, op.column, None]
-        streams = run[op.streams][part, 0]
+    for first, end in ((0, rows),) if together else [(r, r + 1) for r in range(rows)]:
+        part = slice(first, end)
+        logits, streams = run[op.logits][part], run[op.streams][part, 0]
+        key = ("rules", op.params, logits.shape[1], first, end)
+        make = partial(_rules, run, run[op.params][part], logits.shape[1])
+        rules = run.shared(key, make)
         seen = None if op.seen < 0 else run.copies.seen.memory.tensors[op.seen]
         marked = None if seen is None else seen.index_select(0, streams)
-        chosen = draw(logits, marked, params, uniforms)
-        run[op.out][part, op.column] = chosen[:, 0].int()
+        chosen = _draw(logits, marked, rules, run[op.uniforms][part, op.column, None])
+        run[op.out][part, op.column] = chosen[:, 0]
         if seen is not None:
             assert marked is not None
-            seen.index_copy_(0, streams.long(), marked.scatter(1, chosen, True))
+            places = run.shared(("streams", op.streams, first, end), streams.long)
+            seen.index_copy_(0, places, marked.scatter_(1, chosen, True))
 
 
-def draw(logits: Tensor, seen: Tensor | None, params: Tensor, uniforms: Tensor) -> Tensor:
-    """Ids int64 [n, 1] from logits [n, ids], `seen` bool [n, ids], params [n, 5], uniforms [n, 1].
+def _rules(run: Run, params: Tensor, num_ids: int) -> _Rules:
+    """Of `params` [n, 5], see SamplingParams.row."""
+    greedy, temperature, top_k, top_p, penalty = params.split(1, dim=1)
+    is_greedy, one = greedy > 0, run.constant(torch.float32, 1)
+    unlimited = (top_k <= 0) | (top_k >= num_ids)
+    last = torch.where(unlimited, run.constant(torch.float32, num_ids), top_k) - 1
+    return _Rules(
+        is_greedy,
+        torch.where(is_greedy, one, temperature),
+        last.long(),
+        torch.where(top_p < 1, top_p, run.constant(torch.float32, math.inf)),
+        penalty,
+    )
+
+
+def _draw(logits: Tensor, seen: Tensor | None, rules: _Rules, uniforms: Tensor) -> Tensor:
+    """Ids int64 [n, 1] from logits [n, ids], `seen` bool [n, ids] and uniforms [n, 1].
 
     Probabilities are in float64 as in compute/sampling.py. Where two different logits have equal
     ones, top-p counts the larger logit first and not the lower id.
     """
-    greedy, temperature, top_k, top_p, penalty = params.split(1, dim=1)
-    is_greedy, num_ids = greedy > 0, logits.shape[1]
     scores = logits
     if seen is not None:
-        moved = torch.where(logits < 0, logits * penalty, logits / penalty)
+        moved = torch.where(logits < 0, logits * rules.penalty, logits / rules.penalty)
         scores = torch.where(seen, moved, logits)
-    likeliest = scores.argmax(dim=1, keepdim=True)
-    scores = scores / temperature.masked_fill(is_greedy, 1.0)
+    scores = scores / rules.temperature
     falling, order = torch.sort(scores, dim=1, descending=True, stable=True)
-    unlimited = (top_k <= 0) | (top_k >= num_ids)
-    last = (top_k - 1).masked_fill(unlimited, num_ids - 1).long()
-    weights = (falling - falling[:, :1]).double().exp()
-    weights = weights.masked_fill(falling < falling.gather(1, last), 0.0)
-    before = _shares(weights).cumsum(dim=1) - _shares(weights)
-    weights = weights.masked_fill((top_p < 1) & (before > top_p), 0.0)
-    chances = _shares(torch.zeros_like(weights).scatter(1, order, weights))
-    place = torch.arange(num_ids, device=logits.device).expand_as(chances)
-    passed = (chances.cumsum(dim=1) > uniforms) & (chances > 0)
-    first = place.masked_fill(~passed, num_ids).amin(dim=1, keepdim=True)
-    last_kept = place.masked_fill(chances == 0, 0).amax(dim=1, keepdim=True)
-    drawn = torch.where(first < num_ids, first, last_kept)
-    return torch.where(is_greedy, likeliest, drawn)
-
-
-def _shares(weights: Tensor) -> Tensor:
-    return weights / weights.sum(dim=1, keepdim=True)
+    weights = (falling - falling[:, :1]).double().exp_()
+    weights.mul_(falling >= falling.gather(1, rules.last))
+    shares = weights / weights.sum(dim=1, keepdim=True)
+    weights.mul_(shares.cumsum(dim=1) - shares <= rules.top_p)
+    shares = weights / weights.sum(dim=1, keepdim=True)
+    chances = torch.zeros_like(shares).scatter_(1, order, shares)
+    sums = chances.cumsum(dim=1)
+    # The last id of any chance is drawn where rounding leaves the whole sum below the uniform.
+    passed = ((sums > uniforms) | (sums >= sums[:, -1:])) & (chances > 0)
+    drawn = passed.byte().argmax(dim=1, keepdim=True)  # the first
+    return torch.where(rules.greedy, order[:, :1], drawn)

@@ -1,7 +1,7 @@
 """What each op of the table computes, in PyTorch. All shapes follow from the number of rows.
 
-Nothing here waits for the device or copies to it: numbers are arguments of kernels, which is why
-`masked_fill` stands where `torch.where` with a number would make a tensor of it first.
+Nothing here waits for the device or copies to it, so that a run can be captured. Kernels are few:
+on a GPU a run of small ops takes as long as there are kernels, not as long as they compute.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,19 @@ def compute(run: Run, op: Op) -> None:
 
 
 def _embed(run: Run, op: ops.Embed) -> Tensor:
-    ids = run[op.ids]
-    parts = []
-    for i, table in enumerate(op.tables):
-        column = ids[:, op.first_column + i]
-        outside = (column < 0) | (column >= table.rows)
-        rows = run.weight(table).rows(column.masked_fill(outside, 0))
-        parts.append(rows.masked_fill(outside[:, None], 0.0))
-    return torch.cat(parts, dim=1) if op.concat else torch.stack(parts).sum(dim=0)
+    count = len(op.tables)
+    ids = run[op.ids][:, op.first_column : op.first_column + count]
+    sizes = run.constant(torch.int32, *(table.rows for table in op.tables))
+    inside = (ids >= 0) & (ids < sizes)
+    safe = torch.where(inside, ids, run.constant(torch.int32, 0))
+    rows = [run.weight(table).rows(safe[:, i]) for i, table in enumerate(op.tables)]
+    zero = run.constant(torch.float32, 0)
+    if op.concat:
+        parts = [torch.where(inside[:, i, None], row, zero) for i, row in enumerate(rows)]
+        return torch.cat(parts, dim=1)
+    if count == 1:
+        return torch.where(inside, rows[0], zero)
+    return torch.where(inside[:, :, None], torch.stack(rows, dim=1), zero).sum(dim=1)
 
 
 def _gather(run: Run, op: ops.Gather) -> Tensor:
