@@ -90,11 +90,16 @@ def test_cancel_stops_what_is_spoken_and_forgets_the_rest(talker: Speaker) -> No
         send(socket, {"type": "cancel"})
         receive_late(socket)
         assert server.wait_until_idle(5) < 0.2
-        send(socket, text("Four."), {"type": "flush"})
-        while not isinstance(socket.recv(20), bytes):
+        send(socket, text("Four. Five."), {"type": "flush"}, {"type": "cancel"})  # before it begins
+        receive_late(socket)
+        send(socket, text("Six."), {"type": "flush"})
+        first = json.loads(socket.recv(20))
+        assert (first["type"], first["text"]) == ("sentence", "Six.")
+        while isinstance(socket.recv(20), str):
             pass
         send(socket, {"type": "cancel"}, {"type": "end"})
         receive_late(socket)
+        assert json.loads(socket.recv(20))["type"] == "done"
 
 
 def receive_late(socket: ClientConnection) -> None:

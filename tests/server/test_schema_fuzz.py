@@ -6,7 +6,7 @@ from live_server import LiveServer
 
 from mosstalk.server.schema import openapi
 
-_EXAMPLES = 20
+_EXAMPLES = 15
 _MAX_FRAMES = 3  # so that a text that is spoken does not take long
 
 schema = schemathesis.openapi.from_dict(openapi())

@@ -72,6 +72,7 @@ class _Conversation:
         self._has_ended = False  # the client sends no more text
         self._is_speaking: ScheduledStream | None = None
         self._index = 0
+        self._cancels = 0  # what was begun before the last one is not spoken any further
 
     async def run(self) -> None:
         """Until the text has ended; raises what goes wrong."""
@@ -139,6 +140,7 @@ class _Conversation:
 
     async def _obey(self, message: PlainMessage) -> None:
         if message.type == "cancel":
+            self._cancels += 1
             self._unfinished = ""
             self._sentences.clear()
             if self._is_speaking is not None:
@@ -161,21 +163,26 @@ class _Conversation:
                 self._changed.clear()
                 async with asyncio.timeout(_IDLE_SECONDS):
                     await self._changed.wait()
-            text = self._sentences.popleft()
+            text, begun = self._sentences.popleft(), self._cancels
             stream = await self._service.submit(text, voice, settings)
             self._is_speaking = stream
             try:
                 with stream:
-                    await self._deliver(stream, text)
+                    await self._deliver(stream, text, begun)
             finally:
                 self._is_speaking = None
                 self._service.metrics.count_speech(stream.summary)
             self._index += 1
 
-    async def _deliver(self, stream: ScheduledStream, text: str) -> None:
-        await self._send("sentence", index=self._index, text=text)
-        async for chunk in stream:
-            await self._socket.send_bytes(pcm16(chunk.samples))
+    async def _deliver(self, stream: ScheduledStream, text: str, begun: int) -> None:
+        """Send a sentence; nothing of it any more once it is cancelled."""
+        if begun == self._cancels:
+            await self._send("sentence", index=self._index, text=text)
+        while begun == self._cancels and (chunk := await anext(stream, None)) is not None:
+            if begun == self._cancels:
+                await self._socket.send_bytes(pcm16(chunk.samples))
+        if begun != self._cancels:
+            return
         summary = stream.summary
         await self._send(
             "sentence_end",
