@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from delay_dumps import GOLDEN_RUNS, checkpoint_folder, golden_dump, recorded_without_codec
 from numpy.typing import NDArray
+from tiny_delay import write_tiny_delay
 
 from mosstalk.checkpoint.storage import StorageType, StoredTensor, from_float32
 from mosstalk.compute.ops import Buffer, RopePairs
@@ -27,6 +28,7 @@ from mosstalk.models.moss_tts_delay.delay_state import DelayState
 from mosstalk.models.moss_tts_delay.heads import OutputHeads
 from mosstalk.models.moss_tts_delay.sampling import CodeHistory, PenaltyScope
 from mosstalk.models.moss_tts_delay.session import DelaySession
+from mosstalk.models.moss_tts_delay.speech import DelaySpeech
 from mosstalk.models.moss_tts_delay.weights import DelayWeights
 from mosstalk.parity.comparison import CheckResult
 from mosstalk.parity.delay import draws, traces
@@ -35,6 +37,8 @@ from mosstalk.parity.delay.reference import run_dump_folder
 from mosstalk.parity.delay.run import run_delay
 from mosstalk.parity.kv_cache.run import Options, run_kv_cache
 from mosstalk.parity.opening import ModelChoice
+from mosstalk.parity.streams.run import Options as StreamsOptions
+from mosstalk.parity.streams.run import run_streams
 
 Rows = NDArray[np.int32]
 Patch = pytest.MonkeyPatch
@@ -373,6 +377,63 @@ def test_each_delay_fault_is_caught(
         ("kv-cache", "delay", "reference"), (kv_cache, delay, reference), failed, strict=True
     ):
         assert expected <= found, f"{name}: {sorted(found)}"
+
+
+# Requests that take turns.
+
+
+def draws_depend_on_all_requests(patch: Patch) -> None:
+    """The random numbers of a row are those of how many rows all requests have made."""
+    uniforms, made = sampling._uniforms, iter(range(10**6))
+    patch.setattr(sampling, "_uniforms", lambda s, step, count: uniforms(s, next(made), count))
+
+
+def requests_share_their_session(patch: Patch) -> None:
+    """Each request of the engine writes its rows into the session that keeps the prompt."""
+
+    def prefix(self: DelaySpeech, rows: Rows) -> DelaySession:
+        if self._kept is None:
+            session = self.model.session()
+            session.begin_generation(2000)
+            self._kept = rows, session
+        self._kept[1].truncate(0)
+        return self._kept[1]
+
+    patch.setattr(DelaySpeech, "_prefix", prefix)
+    patch.setattr(DelaySession, "fork", lambda self, *args: self)
+
+
+def staircase_of_all_requests(patch: Patch) -> None:
+    """What one request has drawn completes another's frames."""
+    push, latest = Staircase.push, {}
+
+    def shared(self: Staircase, codes: Rows) -> Any:
+        after, frame = push(latest.get(self.n_vq, self), codes)
+        latest[self.n_vq] = after
+        return after, frame
+
+    patch.setattr(Staircase, "push", shared)
+
+
+@pytest.mark.parametrize(
+    ("fault", "caught_by"),
+    [
+        (draws_depend_on_all_requests, {"interleaved", "speaker, interleaved"}),
+        (requests_share_their_session, {"speaker, interleaved", "speaker, one starts late"}),
+        (staircase_of_all_requests, {"interleaved", "speaker, interleaved"}),
+    ],
+)
+def test_requests_that_disturb_each_other_are_caught(
+    tmp_path: Path, fault: Callable[[Patch], None], caught_by: Names
+) -> None:
+    tiny = write_tiny_delay(tmp_path / "tiny")
+    options = StreamsOptions(streams=4, frames=8)
+    with pytest.MonkeyPatch.context() as patch:
+        fault(patch)
+        report = run_streams(ModelChoice(str(tiny), threads=1).open(), options)
+    assert caught_by <= _failed(report.results), report.as_text()
+    report = run_streams(ModelChoice(str(tiny), threads=1).open(), options)
+    assert report.passed, report.as_text()
 
 
 def test_nothing_fails_without_a_fault(golden_dir: Path, tmp_path: Path) -> None:

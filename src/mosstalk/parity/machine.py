@@ -49,7 +49,13 @@ def _files(checkpoint: Checkpoint) -> Iterator[Path]:
         return
     yield from sorted(
         file
-        for pattern in ("config.json", "*.safetensors", "*.bin", "tokenizer.model", "*.json")
+        for pattern in (
+            "config.json",
+            "*.safetensors",
+            "*.bin",
+            "tokenizer.model",
+            "tokenizer.json",
+        )
         for file in path.glob(pattern)
-        if file.is_file() and (file.name == "config.json" or file.suffix != ".json")
+        if file.is_file()
     )

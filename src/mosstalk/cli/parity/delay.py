@@ -15,7 +15,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", help="name, directory or .gguf file that --rows is of")
+    parser.add_argument("--model", help="name, directory or .gguf file, for checks of its own ids")
     parser.add_argument(
         "--rows",
         type=Path,

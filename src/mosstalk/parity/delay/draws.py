@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mosstalk.compute.sampling import SamplingParams
+from mosstalk.models.moss_tts_delay.config import DelayConfig
 from mosstalk.models.moss_tts_delay.delay_state import Decision, DelayState
 from mosstalk.models.moss_tts_delay.sampling import (
     TEXT_SAMPLING,
@@ -28,17 +29,21 @@ _GREEDY = SamplingParams(temperature=0.0)
 def check_masks(comparison: Comparison) -> None:
     """Text ids and codebooks of every row of random runs, whose prompts end before speech, with
     its start or within it."""
-    generator = np.random.default_rng(0)
     for n_vq in _CODEBOOKS:
-        config = small_config(n_vq)
-        start, gen = config.audio_start_token_id, config.audio_assistant_gen_slot_token_id
-        for run in range(_RUNS):
-            spoken = [[], [start], [start, *[gen] * run]][run % 3]
-            state = DelayState.start(config, [config.im_start_token_id, *spoken], NO_LIMITS)
-            rules = Rules(config, audio_length=len(spoken), is_audio=bool(spoken))
-            what = f"{n_vq} codebooks, run {run}"
-            if not _same_masks(comparison, what, state, rules, generator):
-                return
+        check_masks_of(small_config(n_vq), comparison)
+
+
+def check_masks_of(config: DelayConfig, comparison: Comparison) -> None:
+    """The same with a model's own ids."""
+    generator = np.random.default_rng(0)
+    start, gen = config.audio_start_token_id, config.audio_assistant_gen_slot_token_id
+    for run in range(_RUNS):
+        spoken = [[], [start], [start, *[gen] * run]][run % 3]
+        state = DelayState.start(config, [config.im_start_token_id, *spoken], NO_LIMITS)
+        rules = Rules(config, audio_length=len(spoken), is_audio=bool(spoken))
+        what = f"{config.n_vq} codebooks, run {run}"
+        if not _same_masks(comparison, what, state, rules, generator):
+            return
 
 
 def _same_masks(

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mosstalk.models.moss_tts_delay.config import DelayConfig
 
-_FREE = 7  # a text id that means nothing here
-
 
 @dataclass(slots=True)
 class Rules:
@@ -33,8 +31,7 @@ class Rules:
             return [delay]
         if self.delayed == n_vq:
             return [config.audio_end_token_id]
-        allowed = {_FREE, config.audio_start_token_id, config.im_end_token_id, gen, delay}
-        allowed |= {config.pad_token_id, config.audio_end_token_id}
+        allowed = set(named_ids(config))
         if self.is_audio:
             allowed = {gen, delay}
         else:
@@ -77,18 +74,18 @@ class Rules:
 
 
 def named_ids(config: DelayConfig) -> list[int]:
-    """The ids that `Rules.text_ids` chooses from."""
-    return sorted(
-        {
-            _FREE,
-            config.pad_token_id,
-            config.im_end_token_id,
-            config.audio_start_token_id,
-            config.audio_end_token_id,
-            config.audio_assistant_gen_slot_token_id,
-            config.audio_assistant_delay_slot_token_id,
-        }
-    )
+    """The ids that `Rules.text_ids` chooses from: those that mean something, and one of a word."""
+    named = {
+        config.pad_token_id,
+        config.im_end_token_id,
+        config.audio_start_token_id,
+        config.audio_end_token_id,
+        config.audio_assistant_gen_slot_token_id,
+        config.audio_assistant_delay_slot_token_id,
+    }
+    taken = named | {config.im_start_token_id, config.audio_user_slot_token_id}
+    word = next(i for i in range(config.vocab_size) if i not in taken)
+    return sorted({word, *named})
 
 
 def generation_trace(n_vq: int, gen_slots: int, pad: int) -> NDArray[np.int32]:

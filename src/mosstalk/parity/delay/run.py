@@ -35,7 +35,7 @@ _CHECKS = (
 
 
 def run_delay(opened: Opened | None = None, rows_files: Sequence[Path] = ()) -> Report:
-    """Run every check; those of `rows_files` need the config of their model.
+    """Run every check; with a model those of its own ids too, which `rows_files` need.
 
     Raises UsageError for rows without a model or a model of another family, CheckpointError for
     files that are damaged or of another model.
@@ -44,7 +44,13 @@ def run_delay(opened: Opened | None = None, rows_files: Sequence[Path] = ()) -> 
     checks = list(_CHECKS)
     if opened is not None:
         settings["model"] = opened.choice.model
-        checks += row_checks(opened, rows_files)
+        config = config_of(opened.checkpoint)
+        generation = partial(traces.check_generation_of, config)
+        checks += [
+            Check("trace with the model's ids", 0.0, generation),
+            Check("draws with the model's ids", 0.0, partial(draws.check_masks_of, config)),
+            *row_checks(opened, rows_files),
+        ]
     elif rows_files:
         raise UsageError(f"{rows_files[0]} is of a model; name it with --model")
     return Report("delay", settings, tuple(run_checks(checks)))
