@@ -24,7 +24,7 @@ def _adapter(device: str, kind: str, interface: str) -> SimpleNamespace:
         "device": device,
         "adapter_type": kind,
         "backend_type": interface,
-        "description": "driver 1.2",
+        "description": "Mesa 22",
     }
     return SimpleNamespace(info=info)
 
@@ -71,7 +71,7 @@ def test_vulkan_names_the_interface_and_software(
 ) -> None:
     _offer(monkeypatch, handle)
     assert choose_adapter().name == name
-    assert choose_adapter().identity == f"{name}, driver driver 1.2"
+    assert choose_adapter().identity == f"{name}, driver Mesa 22"
 
 
 @pytest.mark.parametrize("choice", ["3", "geforce"])

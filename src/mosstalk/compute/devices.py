@@ -104,7 +104,7 @@ def _vulkan_adapters() -> list[DeviceFacts]:
             f"vulkan:{index}",
             "vulkan",
             adapter.name,
-            f"driver {adapter.handle.info['description'] or 'unknown'}",
+            f"driver {adapter.driver}",
             is_software=adapter.is_software,
         )
         for index, adapter in enumerate(adapters())

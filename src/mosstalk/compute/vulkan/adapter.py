@@ -41,9 +41,14 @@ class Adapter:
         return f"{self.device} ({self.interface}{software})"
 
     @property
+    def driver(self) -> str:
+        """As the driver calls itself and its version."""
+        return str(self.handle.info["description"] or "unknown")
+
+    @property
     def identity(self) -> str:
         """The name and the driver."""
-        return f"{self.name}, driver {self.handle.info['description'] or 'unknown'}"
+        return f"{self.name}, driver {self.driver}"
 
 
 def choose_adapter(choice: str = "") -> Adapter:
