@@ -1,6 +1,6 @@
 """How ids are chosen from logits: spec nano.md 3.5 and 3.6, in Python and in native code alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -187,6 +187,34 @@ def test_drawn_ids_join_the_set_of_their_stream_and_codebook_alone(kernels: str 
     assert ids.tolist() == [[0, 1, 0], [2, 2, 2]]
     assert state.seen[0].tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
     assert state.seen[1].tolist() == [[1, 1, 0, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("streams", [range(8), (5, 2, 2, 0, 5, 5, 7, 1)], ids=["apart", "shared"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_rows_are_drawn_in_order_whatever_the_threads(streams: Sequence[int], threads: int) -> None:
+    """A row sees what rows before it have drawn in its stream: three times, to fill the sets."""
+    program = Program(8)
+    out = program.output("ids", program.input("ids", 1, is_int=True))
+    inputs = (program.input("params", NUM_PARAMS), program.input("uniforms", 1))
+    where = program.input("streams", 1, is_int=True)
+    program.sample(out, 0, program.input("logits", 512), (*inputs, where), seen=0)
+    generator = np.random.default_rng(2)
+    values = {
+        "params": np.tile(SamplingParams(top_k=9, repetition_penalty=3.0).row(), (8, 1)),
+        "streams": np.array(streams, np.int32)[:, None],
+        "logits": np.tile(generator.standard_normal(512).astype(np.float32), (8, 1)),
+    }
+    states = [State(StateSpec((), (512,)), 1, 8) for _ in range(2)]
+    for frame in range(3):
+        values["uniforms"] = uniforms(1, 0, frame, 8)[:, None]
+        found, wanted = (
+            outputs_of(backend, program, values, 8, state)["ids"]
+            for backend, state in zip(
+                (CpuBackend(threads), ReferenceBackend()), states, strict=True
+            )
+        )
+        assert np.array_equal(found, wanted)
+    assert np.array_equal(states[0].seen[0], states[1].seen[0])
 
 
 def test_draw_without_probability_left_takes_a_kept_id() -> None:

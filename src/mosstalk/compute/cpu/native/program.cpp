@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kSerialWork = 40'000;
 constexpr size_t kTaskBytes = 48 * 1024;  // of weights in one task of a linear
 constexpr size_t kRowTaskWork = 16'384;   // values in one task of a row-wise op
+constexpr size_t kSerialLogits = 1'536;   // fewer are chosen from by the calling thread alone
 
 }  // namespace
 
@@ -283,11 +284,11 @@ void Program::run_patch(const Op& op) {
 // argmax: out, column, x.  sample: out, column, logits, params, uniforms, streams, seen
 void Program::run_choice(const Op& op) {
     Buffer &out = buffers_[op.ints[0]], &x = buffers_[op.ints[2]];
-    const size_t column = op.ints[1];
-    for (size_t r = 0; r < rows_ * out.multiple; ++r) {
+    const size_t column = op.ints[1], rows = rows_ * out.multiple;
+    const auto choose = [&](size_t r, int thread) {
         if (op.kind == Kind::argmax) {
             out.id(r, column) = argmax(x.row(r), x.width);
-            continue;
+            return;
         }
         const float* p = buffers_[op.ints[3]].row(r);
         const SamplingRow params{p[0] != 0, p[1], static_cast<int>(p[2]), p[3], p[4]};
@@ -297,10 +298,25 @@ void Program::run_choice(const Op& op) {
             const Seen& seen = state().seen.at(op.ints[6]);
             members = seen.members + buffers_[op.ints[5]].id(r) * seen.size;
         }
-        const int chosen = sample(x.row(r), x.width, members, params, uniform, sampler_);
+        SamplerScratch& scratch = scratch_[thread].sampler;
+        const int chosen = sample(x.row(r), x.width, members, params, uniform, scratch);
         out.id(r, column) = chosen;
         if (members) members[chosen] = 1;
-    }
+    };
+    // A row must see what the rows before it have chosen in its stream.
+    if (rows * x.width >= kSerialLogits && !shares_streams(op, rows))
+        return pool_->run(rows, choose);
+    for (size_t r = 0; r < rows; ++r) choose(r, 0);
+}
+
+// Whether two rows of a sample op use the same set of seen ids.
+bool Program::shares_streams(const Op& op, size_t rows) {
+    if (op.kind == Kind::argmax || op.ints[6] < 0) return false;
+    Buffer& streams = buffers_[op.ints[5]];
+    for (size_t r = 1; r < rows; ++r)
+        for (size_t before = 0; before < r; ++before)
+            if (streams.id(r) == streams.id(before)) return true;
+    return false;
 }
 
 }  // namespace mosstalk

@@ -81,6 +81,7 @@ class Program {
   private:
     struct Scratch {  // of one thread
         Floats panel, scores;
+        SamplerScratch sampler;
     };
     void run_op(const Op& op);
     void run_embed(const Op& op);
@@ -93,6 +94,7 @@ class Program {
     void run_elementwise(const Op& op);
     void run_patch(const Op& op);
     void run_choice(const Op& op);
+    bool shares_streams(const Op& op, size_t rows);
     void each_row(size_t rows, size_t width, const std::function<void(size_t)>& body);
     void attend(const Op& op, const std::vector<size_t>& starts, size_t task, int thread);
     const float* vector(int weight) const;
@@ -108,7 +110,6 @@ class Program {
     std::vector<std::vector<float>> vectors_;  // weights of one row, unpacked
     std::vector<Op> ops_;
     std::vector<Scratch> scratch_;
-    SamplerScratch sampler_;
     std::vector<float> unpacked_;
     State* state_ = nullptr;
 };
