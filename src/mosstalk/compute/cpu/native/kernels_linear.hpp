@@ -4,6 +4,7 @@
 
 struct F32Row {
     static constexpr size_t kStep = 16;
+    static constexpr size_t kWideRows = 8;  // see wide_strip
     static void load(const uint8_t* row, size_t k, Vec (&a)[1]) {
         a[0] = Vec::load(reinterpret_cast<const float*>(row) + k);
     }
@@ -15,6 +16,7 @@ struct F32Row {
 
 struct F16Row {
     static constexpr size_t kStep = 32;
+    static constexpr size_t kWideRows = 8;  // see wide_strip
     static void load(const uint8_t* row, size_t k, Vec (&a)[2]) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
         a[0] = Vec::load_f16(p);
@@ -28,6 +30,7 @@ struct F16Row {
 
 struct Bf16Row {
     static constexpr size_t kStep = 32;
+    static constexpr size_t kWideRows = 8;  // see wide_strip
     static void load(const uint8_t* row, size_t k, Vec (&a)[2]) {
         auto* p = reinterpret_cast<const uint16_t*>(row) + k;
         a[0] = Vec::load_bf16(p);
@@ -44,6 +47,7 @@ struct Bf16Row {
 
 struct Q8Row {  // scale * int8 has at most 19 significant bits: exact in float32
     static constexpr size_t kStep = 32;
+    static constexpr size_t kWideRows = 5;  // see wide_strip
     static float scale(const uint8_t* block) {
         uint16_t h;
         std::memcpy(&h, block, sizeof h);
@@ -166,6 +170,72 @@ inline void tile(const Matrix& w, size_t row, const float* x, float* out, size_t
     }
 }
 
+// out[n * ldo + m] for M weight rows and N activation rows, more of these than `tile` takes: a weight
+// is unpacked once for all of them. The sums of a weight row share their shuffles, up to eight.
+template <class Row, int M, int N>
+inline void wide_tile(const Matrix& w, size_t row, const float* x, float* out, size_t ldo,
+                      const float* bias) {
+    constexpr int S = Row::kStep / 16;  // Vecs of a step
+    Vec acc[M][N];
+    for (int m = 0; m < M; ++m)
+        for (int n = 0; n < N; ++n) acc[m][n] = Vec::zero();
+    const uint8_t* base = w.data + row * w.row_bytes;
+    const size_t cols = w.cols;
+    Scales<Row, M> scales;
+    size_t k = 0;
+    for (; k + Row::kStep <= cols; k += Row::kStep) {
+        scales.read(base, w.row_bytes, k, cols);
+        Vec a[M][S];
+        for (int m = 0; m < M; ++m) {
+            const uint8_t* next = base + (M + m) * w.row_bytes + Row::bytes(k);
+            for (size_t i = 0; i < Row::bytes(Row::kStep); i += 64) prefetch(next + i);
+            scales.load(base + m * w.row_bytes, m, k, a[m]);
+            for (int s = 0; s < S; ++s) a[m][s].hold();
+        }
+        for (int n = 0; n < N; ++n)
+            for (int s = 0; s < S; ++s) {
+                Vec b = Vec::load(x + n * cols + k + 16 * s);
+                for (int m = 0; m < M; ++m) acc[m][n] = Vec::fma(a[m][s], b, acc[m][n]);
+            }
+    }
+    if (k < cols) {  // on a copy, so that acc itself never leaves the registers
+        Vec copy[M][N];
+        for (int m = 0; m < M; ++m)
+            for (int n = 0; n < N; ++n) copy[m][n] = acc[m][n];
+        add_last_columns<Row, M, N>(w, base, x, k, copy);
+        for (int m = 0; m < M; ++m)
+            for (int n = 0; n < N; ++n) acc[m][n] = copy[m][n];
+    }
+    for (int m = 0; m < M; ++m) {
+        Vec each[8];
+        for (int n = 0; n < 8; ++n) each[n] = acc[m][n < N ? n : 0];
+        float sums[8];
+        Vec::sums(each, sums);
+        for (int n = 0; n < N; ++n) out[n * ldo + m] = bias ? sums[n] + bias[m] : sums[n];
+    }
+}
+
+template <class Row, int M, int N>
+inline void wide_tiles(const Matrix& w, size_t row, const float* x, float* out, size_t ldo,
+                       const float* bias) {
+    for (int m = 0; m < 8; m += M)
+        wide_tile<Row, M, N>(w, row + m, x, out + m, ldo, bias ? bias + m : nullptr);
+}
+
+// Eight weight rows against 4 to 8 activation rows, as few streams that advance together have.
+// Beyond Row::kWideRows unpacking the weights onto cache lines and narrow tiles take less time.
+template <class Row>
+void wide_strip(const Matrix& w, size_t row, const float* x, size_t num_rows, float* out,
+                size_t ldo, const float* bias) {
+    switch (num_rows) {
+        case 4: return wide_tiles<Row, 4, 4>(w, row, x, out, ldo, bias);
+        case 5: return wide_tiles<Row, 4, 5>(w, row, x, out, ldo, bias);
+        case 6: return wide_tiles<Row, 2, 6>(w, row, x, out, ldo, bias);
+        case 7: return wide_tiles<Row, 2, 7>(w, row, x, out, ldo, bias);
+        case 8: return wide_tiles<Row, 2, 8>(w, row, x, out, ldo, bias);
+    }
+}
+
 // Weight rows to fetch into the cache while others are computed.
 struct Ahead {
     const uint8_t* next;
@@ -220,6 +290,9 @@ inline void linear_strip(const LinearJob& job, size_t m, size_t last, float* pan
     const Matrix& w = job.matrix;
     const float* bias = job.bias ? job.bias + m : nullptr;
     float* out = job.out + m;
+    if constexpr (M == 8)  // only as many registers as AVX-512 has hold a wide tile
+        if (4 <= job.num_rows && job.num_rows <= Row::kWideRows)
+            return wide_strip<Row>(w, m, job.x, job.num_rows, out, w.rows, bias);
     if (job.num_rows < kUnpackFrom)
         return strip<Row, M>(w, m, job.x, job.num_rows, out, w.rows, bias, true, {});
     for (size_t i = 0; i < M; ++i) unpack<Row>(panel + i * w.cols, w, m + i);
