@@ -14,8 +14,11 @@ from mosstalk.checkpoint.checkpoint import open_checkpoint
 from mosstalk.cli import main
 from mosstalk.codec.registry import load_codec
 from mosstalk.compute.sampling import SamplingParams
+from mosstalk.compute.seats import Seat, Seats
+from mosstalk.compute.state import State
 from mosstalk.models.moss_tts_nano.frame_decoder import FrameSampling
 from mosstalk.models.moss_tts_nano.model import NanoModel
+from mosstalk.models.moss_tts_nano.session import NanoSession, next_frames
 
 TOLERANCE = 1e-4
 
@@ -100,3 +103,45 @@ def test_vulkan_frame_is_one_command_sequence_and_one_transfer(
         session.next_frame(sampling)
         assert counts["submit"] == 1
     assert counts["read"] == 1  # after the first frame, which shows what is asked for
+
+
+def test_vulkan_sessions_that_advance_together_draw_the_codes_of_each_alone(
+    golden_dir: Path,
+) -> None:
+    """Seats of one state, which join and leave at other frames; caches move within the device."""
+    checkpoint = open_checkpoint(Path(_golden(golden_dir, "nano_a")))
+    model = NanoModel(checkpoint.config, checkpoint.tensors, vulkan_backend())
+    generator = np.random.default_rng(3)
+    usual = SamplingParams(0.8, 25, 0.95, 1.2)
+    samplings = [FrameSampling(SamplingParams(top_k=50), usual, seed) for seed in range(4)]
+
+    def prompted(index: int) -> NanoSession:
+        session = model.session()
+        session.begin_generation(40)
+        session.prefill(prompts[index])
+        return session
+
+    shape = (1 + model.config.n_vq,)
+    prompts = [generator.integers(0, 30, (6 + 3 * i, *shape)).astype(np.int32) for i in range(4)]
+    wanted = []
+    for i, sampling in enumerate(samplings):
+        session = prompted(i)
+        wanted.append([session.next_frame(sampling) for _ in range(3)])
+    seats = Seats(State(model.spec, 40, num_streams=2))
+    found: list[list[Any]] = [[] for _ in prompts]
+    running: dict[int, tuple[NanoSession, Seat]] = {}
+    waiting = list(range(4))
+    while waiting or running:
+        seat = seats.take() if waiting else None
+        if seat is not None:
+            index = waiting.pop(0)
+            running[index] = prompted(index).fork(seat=seat), seat
+        sessions = [session for session, _ in running.values()]
+        drawn = next_frames(sessions, [samplings[index] for index in running])
+        for index, codes in zip(list(running), drawn, strict=True):
+            found[index].append(codes)
+            if len(found[index]) == 3:
+                seats.give_back(running.pop(index)[1])
+    assert sum(codes is not None for codes in sum(wanted, [])) >= 6
+    for codes, expected in zip(sum(found, []), sum(wanted, []), strict=True):
+        assert np.array_equal(codes, expected)
