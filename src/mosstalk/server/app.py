@@ -1,5 +1,6 @@
 """The endpoints, put together."""
 
+import mimetypes
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -132,6 +133,7 @@ class _Page:
     """A folder's files, with headers that keep them to themselves."""
 
     def __init__(self, folder: Path, otherwise: ASGIApp) -> None:
+        mimetypes.add_type("text/javascript", ".js")  # Windows' registry may say text/plain
         self._files = StaticFiles(directory=folder, html=True)
         self._otherwise = otherwise
 
