@@ -107,7 +107,7 @@ def test_uploaded_voice_is_kept_and_replaced(
         first = store.load("anna").source_hash
         assert not page.is_visible("#no-voices")
         page.once("dialog", lambda dialog: dialog.dismiss())
-        keep(page, "anna", recording[: len(recording) // 2])
+        keep(page, "anna", recording[:-8] + bytes(8))
         page.locator("#add-problem", has_text="There is a voice").wait_for()
         assert store.load("anna").source_hash == first
         page.once("dialog", lambda dialog: dialog.accept())
@@ -166,6 +166,8 @@ def test_designed_voice_is_heard_kept_and_cloned(
         page.fill("#description", "An old man, calm and warm.")
         page.fill("#sample", "Good morning.")
         page.select_option("#count", "2")
+        page.click("text=Settings")
+        page.fill("#seed", "4")
         page.click("#design")
         page.locator("#designed", has_text="Made 2.").wait_for()
         rows = page.locator("#candidates li")
@@ -186,6 +188,7 @@ def test_designed_voice_is_heard_kept_and_cloned(
     sound = next(path for path in saved if path.suffix == ".wav")
     candidate = read_candidate(sound)
     assert candidate.text == "Good morning."
+    assert candidate.origin.seed == 5
     assert candidate.origin.instruction == "An old man, calm and warm."
 
     with visited(browser, cloning.url) as page:

@@ -12,6 +12,7 @@ import { Stage } from "./stage.js";
 import { Voices } from "./voices.js";
 
 const SAMPLE_TEXT = "This is how I sound when I read a sentence to you.";
+const WHOLE_CHARACTERS = 10_000; // of texts that the server makes whole files of
 
 let model = null; // as /v1/models tells of it
 let job = null; // AbortController, while the server speaks
@@ -135,7 +136,8 @@ async function download(clip) {
   }
   report(`Making the ${format} file…`);
   try {
-    const json = { ...clip.request, seed: clip.seed, response_format: format, stream: false };
+    const stream = clip.request.input.length > WHOLE_CHARACTERS;
+    const json = { ...clip.request, seed: clip.seed, response_format: format, stream };
     save(await (await call("v1/audio/speech", { json })).blob(), `${name}.${format}`);
     report(`Saved ${name}.${format}.`);
   } catch (error) {

@@ -9,7 +9,7 @@ export class Clip {
   parts = []; // Int16Array each, interleaved
   frames = 0; // samples of each channel
   seed = null;
-  isWhole = false; // the server said all that it had to say
+  isWhole = false; // the server came to the end of `request`, and would do so again
 
   /** `request`: the body of POST /v1/audio/speech, without a format. */
   constructor(title, request) {
@@ -48,12 +48,11 @@ export class Clip {
     this.isWhole = true;
   }
 
-  /** A clip of a WAV file's bytes. */
+  /** A clip of a WAV file's bytes, which /v1/audio/speech may not give again. */
   static ofFile(title, request, bytes) {
     const clip = new Clip(title, request);
     clip.#add(new WavReader(), bytes);
     clip.seed = request.seed;
-    clip.isWhole = true;
     return clip;
   }
 

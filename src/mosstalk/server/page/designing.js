@@ -3,6 +3,7 @@
 import { call, explain } from "./api.js";
 import { Clip } from "./clip.js";
 import { button, byId, make, save, tell } from "./dom.js";
+import { readSettings } from "./settings.js";
 
 export class Designing {
   #job = null; // AbortController, while voices are made
@@ -38,10 +39,10 @@ export class Designing {
     byId("design-stop").disabled = false;
     byId("candidates").replaceChildren();
     try {
-      let seed;
+      let { seed, temperature, max_frames } = readSettings();
       for (let number = 1; number <= count; number++) {
         byId("designed").textContent = `Making voice ${number} of ${count}…`;
-        const json = { description, ...(text && { text }), ...(number > 1 && { seed }) };
+        const json = { description, text: text || undefined, seed, temperature, max_frames };
         const request = { json, signal: job.signal };
         const { candidates } = await (await call("v1/audio/voices/design", request)).json();
         this.#show(candidates[0], number);

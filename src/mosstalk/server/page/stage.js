@@ -11,6 +11,7 @@ export class Stage extends EventTarget {
   #player = new Player();
   #waveform = new Waveform(byId("waveform"));
   #position = 0; // frames
+  #isWaiting = false; // for a model that is slower than speech
   #isDue = false; // a drawing
 
   constructor() {
@@ -74,6 +75,7 @@ export class Stage extends EventTarget {
 
   #hear({ position, isPlaying, isWaiting }) {
     this.#position = position;
+    this.#isWaiting = isPlaying && isWaiting && position > 0;
     this.#setPlaying(isPlaying);
     this.#draw();
     // For scripts: `played` is what the audio device was given of the clip.
@@ -98,7 +100,7 @@ export class Stage extends EventTarget {
       const clock = `${inSeconds(now)} of ${inSeconds(seconds)}`;
       this.#waveform.draw(frames ? this.#position / frames : 0);
       byId("waveform").setAttribute("aria-label", `Waveform, ${inSeconds(seconds)}`);
-      byId("clock").textContent = clock;
+      byId("clock").textContent = this.#isWaiting ? `${clock}, waiting` : clock;
       const slider = byId("position");
       slider.max = seconds;
       slider.value = now;

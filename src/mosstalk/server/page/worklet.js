@@ -7,8 +7,7 @@ const REPORT_FRAMES = 1024; // between two reports while playing
 class TapeProcessor extends AudioWorkletProcessor {
   #tape;
   #isOpen = true;
-  #reported = -REPORT_FRAMES;
-  #wasPlaying = true;
+  #before = {}; // the last report
 
   constructor({ processorOptions }) {
     super();
@@ -20,13 +19,15 @@ class TapeProcessor extends AudioWorkletProcessor {
   }
 
   process(_, [output]) {
-    const tape = this.#tape;
-    tape.fill(output);
-    const moved = Math.abs(tape.position - this.#reported);
-    if (moved >= REPORT_FRAMES || tape.isPlaying !== this.#wasPlaying) {
-      this.#reported = tape.position;
-      this.#wasPlaying = tape.isPlaying;
-      this.port.postMessage(tape.report);
+    this.#tape.fill(output);
+    const [before, now] = [this.#before, this.#tape.report];
+    if (
+      Math.abs(now.position - (before.position ?? 0)) >= REPORT_FRAMES ||
+      now.isPlaying !== before.isPlaying ||
+      now.isWaiting !== before.isWaiting
+    ) {
+      this.#before = now;
+      this.port.postMessage(now);
     }
     return this.#isOpen;
   }
