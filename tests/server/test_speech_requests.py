@@ -108,6 +108,7 @@ def test_no_audio_is_an_error_of_its_own(mute_path: object) -> None:
         ({"max_frames": 10**9}, "max_frames"),
         ({"stream": "yes"}, "stream"),
         ({"stream": False, "stream_format": "sse"}, None),
+        ({"stream": False, "input": "x" * 10_001}, "input"),
         ({"stream_format": "ndjson"}, "stream_format"),
         ({"instructions": "Speak softly."}, None),
         ({"language": "en"}, None),

@@ -38,7 +38,7 @@ class Catalogue:
     def __init__(self, speaker: Speaker, model: str) -> None:
         """`model`: as it was asked for: a name or a path, of which the last part is the id."""
         self._speaker = speaker
-        self.model_id = Path(model).stem or model
+        self.model_id = Path(model).name.removesuffix(".gguf") or model
 
     @property
     def designs(self) -> bool:

@@ -22,7 +22,7 @@ from mosstalk.server.requests import (
     parse,
     parse_live,
 )
-from mosstalk.server.service import Service, service_of
+from mosstalk.server.service import Service, in_thread, service_of
 from mosstalk.text.boundaries import sentence_ends
 
 _START_SECONDS = 10.0  # for the first message
@@ -82,7 +82,7 @@ class _Conversation:
         if not (self._socket.scope["has_key"] or self._socket.app.state.guard.knows(start.api_key)):
             raise ApiError(401, "the API key is missing or wrong", "invalid_api_key")
         self._service.catalogue.check_model(start.model)
-        self._service.catalogue.choose(start.voice_name)
+        await in_thread(self._service.catalogue.choose, start.voice_name)  # raises if unknown
         settings = start.settings
         if settings["seed"] is None:
             settings["seed"] = secrets.randbits(32)

@@ -11,6 +11,7 @@ from mosstalk.server.tempo import FASTEST, SLOWEST
 from mosstalk.types import SpeechSettings
 
 MAX_INPUT_CHARACTERS = 50_000
+MAX_WHOLE_CHARACTERS = 10_000  # of a text whose audio is kept until it is whole: some 10 minutes
 _MAX_FRAMES = 4_096  # of each part of a text: a state of that length is made for the request
 _DESIGN_TEXT = "Good morning. This is how I sound when I read a sentence to you."
 

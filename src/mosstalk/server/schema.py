@@ -1,5 +1,6 @@
 """The API in OpenAPI's terms, made of the same classes that check requests."""
 
+from functools import cache
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -40,6 +41,7 @@ _ERROR = {
 _VOICE = {"type": "object", "required": ["id", "name"]}
 
 
+@cache
 def openapi() -> dict[str, Any]:
     """The document at /openapi.json."""
     bodies, definitions = models_json_schema(

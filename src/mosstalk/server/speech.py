@@ -12,7 +12,8 @@ from starlette.types import Receive, Scope, Send
 from mosstalk.scheduled_stream import ScheduledStream
 from mosstalk.server.encoding import SpokenEncoder, content_type
 from mosstalk.server.errors import ApiError, api_error
-from mosstalk.server.requests import SpeechBody, read_body
+from mosstalk.server.log import LOGGER
+from mosstalk.server.requests import MAX_WHOLE_CHARACTERS, SpeechBody, read_body
 from mosstalk.server.service import Service, in_thread, service_of, unless_gone
 from mosstalk.types import Summary
 
@@ -27,6 +28,14 @@ async def speech(request: Request) -> Response:
     if asked.stream_format == "sse" and not asked.stream:
         raise ApiError(
             400, "stream_format is sse, which streams; leave stream out", "invalid_value"
+        )
+    if not asked.stream and len(asked.input) > MAX_WHOLE_CHARACTERS:
+        raise ApiError(
+            400,
+            f"the text has {len(asked.input)} characters; with stream false it may have "
+            f"{MAX_WHOLE_CHARACTERS}",
+            "string_too_long",
+            param="input",
         )
     return SpeechResponse(service, asked)
 
@@ -72,7 +81,7 @@ class SpeechResponse(Response):
             async for piece in pieces:
                 await _send_part(send, piece)
         except Exception as error:  # the end of the body is not sent: the client sees that it broke
-            notes.update(code=api_error(error).code, broken=True)
+            _break_off(error, notes)
             return
         await send({"type": "http.response.body", "body": b""})
 
@@ -91,9 +100,7 @@ class SpeechResponse(Response):
                     await _send_part(send, _delta(piece))
             last = _event("speech.audio.done", **self._done(stream.summary))
         except Exception as error:
-            problem = api_error(error)
-            notes.update(code=problem.code, broken=True)
-            last = _event("error", **problem.body)
+            last = _event("error", **_break_off(error, notes).body)
         await send({"type": "http.response.body", "body": last})
 
     async def _encoded(self, stream: ScheduledStream) -> AsyncIterator[bytes]:
@@ -150,6 +157,15 @@ def no_audio(summary: Summary) -> ApiError:
         f"another seed than {summary.seed}",
         "no_audio",
     )
+
+
+def _break_off(error: Exception, notes: dict[str, Any]) -> ApiError:
+    """Note why a response that has begun does not end."""
+    problem = api_error(error)
+    notes.update(code=problem.code, broken=True)
+    if problem.status == 500:
+        LOGGER.error("speech broke off", exc_info=error)
+    return problem
 
 
 def _figures(summary: Summary) -> dict[str, Any]:

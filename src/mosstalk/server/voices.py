@@ -20,7 +20,7 @@ from mosstalk.engine import Speaker
 from mosstalk.server.encoding import SpokenEncoder
 from mosstalk.server.errors import ApiError
 from mosstalk.server.requests import DesignBody, OriginField, parse, read_body
-from mosstalk.server.service import Service, service_of, unless_gone
+from mosstalk.server.service import Service, in_thread, service_of, unless_gone
 from mosstalk.types import SpeechSettings, Voice, VoiceOrigin
 
 MAX_UPLOAD_BYTES = 25 * 2**20
@@ -32,7 +32,7 @@ _FIELDS = ("name", "file", "transcript", "replace", "origin")
 
 async def list_voices(request: Request) -> Response:
     """GET: the voices that `voice` may name."""
-    return JSONResponse({"voices": service_of(request).catalogue.listing()})
+    return JSONResponse({"voices": await in_thread(service_of(request).catalogue.listing)})
 
 
 async def add_voice(request: Request) -> Response:
