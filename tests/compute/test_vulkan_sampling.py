@@ -87,6 +87,14 @@ def test_vulkan_extreme_parameters_act_as_their_limit(params: SamplingParams) ->
     assert _draws(vulkan_backend(), logits, drawn, params).tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_vulkan_logits_that_are_no_numbers_give_an_id_of_the_table(temperature: float) -> None:
+    logits = np.full(70, np.nan, np.float32)
+    drawn = np.array([0.5], np.float32)
+    params = SamplingParams(temperature, top_k=3, top_p=0.5)
+    assert 0 <= _draws(vulkan_backend(), logits, drawn, params)[0] < 70
+
+
 def test_vulkan_rows_of_a_stream_see_what_those_before_them_drew() -> None:
     """A strong penalty: rows of one stream draw other ids each, whatever rows lie between."""
     rows, ids = 24, 12

@@ -192,7 +192,7 @@ fn draw(thread: u32, first: u32, uniform: f32) -> u32 {
     workgroupBarrier();
     for (var i = THREADS; i > 0u && drawn == NOBODY; i--) { drawn = best_ids[i - 1u]; }
     workgroupBarrier();
-    return drawn;
+    return min(drawn, op.width - 1u);  // where no chance is a number
 }
 """
 
