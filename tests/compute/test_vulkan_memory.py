@@ -201,12 +201,13 @@ def test_vulkan_and_cpu_take_turns_on_a_state(cache: CacheSpec) -> None:
 
 
 def test_vulkan_large_arrays_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = vulkan_backend()
     monkeypatch.setattr("mosstalk.compute.vulkan.device._MOST_UNSENT", 1024)
     program = Program(7)
     x = program.input("x", 101)
     program.output("out", program.add(x, x))
     values = {"x": random_floats(1, 7, 101)}
-    assert np.array_equal(outputs_of(vulkan_backend(), program, values, 7)["out"], 2 * values["x"])
+    assert np.array_equal(outputs_of(backend, program, values, 7)["out"], 2 * values["x"])
 
 
 def test_vulkan_program_that_needs_a_state_says_so() -> None:
