@@ -28,6 +28,11 @@ def clean(
     return kept, tuple(warnings)
 
 
+def clean_controls(text: str) -> tuple[str, tuple[str, ...]]:
+    """`clean` for a text that goes to no model, which has no special tokens."""
+    return clean(text, lambda kept: (kept, []))
+
+
 def check_encodable(text: str) -> None:
     """Raises UsageError where the text holds half of a surrogate pair."""
     try:
