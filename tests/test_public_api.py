@@ -126,6 +126,8 @@ def test_options_are_the_settings() -> None:
         "instruction",
         "language",
         "force_audio_start",
+        "normalize",
+        "dictionary",
     ]
     assert list(SpeechSettings.__annotations__) == names
 

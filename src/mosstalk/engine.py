@@ -29,7 +29,9 @@ from mosstalk.models.registry import family_for
 from mosstalk.models.speech_model import SpeechModel
 from mosstalk.speaking import SpeechRequest, Studio, Work, do_alone, resume, speak
 from mosstalk.stream import Progress, SpeechStream
-from mosstalk.text.split import split_text
+from mosstalk.text.normalise.dictionary import Dictionary
+from mosstalk.text.prepare import prepare
+from mosstalk.text.split import TextChunk, split_text
 from mosstalk.turns import FairLock
 from mosstalk.types import AudioChunk, SpeechOptions, SpeechSettings, Summary, Voice, VoiceOrigin
 from mosstalk.voices import NO_VOICE, VoiceStore
@@ -191,20 +193,42 @@ class Speaker:
         settings = SpeechOptions(**options)
         self.model.check(settings)
         voices = self._voices(voice)
-        clean, warnings = self.model.clean(text)
-        max_tokens = settings.max_tokens
-        if max_tokens is None:
-            max_tokens = self.model.default_max_tokens
-        if settings.mode == "continuation":  # its prompt holds the recording: one chunk
-            max_tokens = 0
+        parts, warnings = self._parts(text, settings, bool(voices))
         return SpeechRequest(
-            parts=tuple(split_text(clean, max_tokens, self.model.count_tokens)),
+            parts=parts,
             voices=voices,
             options=settings,
             max_frames=settings.max_frames or self.model.default_max_frames,
             seed=secrets.randbits(32) if settings.seed is None else settings.seed,
             warnings=(*self.warnings, *warnings),
         )
+
+    def _parts(
+        self, text: str, settings: SpeechOptions, has_voice: bool
+    ) -> tuple[tuple[TextChunk, ...], tuple[str, ...]]:
+        """The words of a text in the parts that are spoken one by one, and warnings."""
+        model = self.model
+        max_tokens = settings.max_tokens
+        if max_tokens is None:
+            max_tokens = model.default_max_tokens
+        if settings.mode == "continuation":  # its prompt holds the recording: one chunk
+            max_tokens = 0
+        if not settings.normalize:
+            clean, warnings = model.clean(text)
+            return tuple(split_text(clean, max_tokens, model.count_tokens)), warnings
+        words = None if settings.dictionary is None else Dictionary(settings.dictionary)
+        stretches, warnings = prepare(text, model.clean, settings.language, words)
+        in_one = settings.mode == "continuation" or not (has_voice or model.default_max_tokens)
+        if len(stretches) > 1 and in_one:
+            raise UsageError(
+                "the text has a pause, but is spoken in one part here, as each part would get a "
+                "voice of its own; leave the pause out"
+            )
+        parts: list[TextChunk] = []
+        for stretch in stretches:
+            parts += split_text(stretch.text, max_tokens, model.count_tokens)
+            parts[-1] = replace(parts[-1], pause_seconds=stretch.pause_seconds)
+        return tuple(parts), warnings
 
     def summarise(self, request: SpeechRequest) -> Callable[[Progress, float], Summary]:
         """What makes a summary of a stream's progress and its seconds of work."""

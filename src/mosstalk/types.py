@@ -1,5 +1,6 @@
 """Values that cross the package's borders: what is asked for, and what comes back."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, TypedDict
 
@@ -69,8 +70,11 @@ class SpeechOptions:
         num_codebooks: how many of the codebooks to generate.
         mode: what a voice is used for.
         instruction: how it is spoken, in words; of models that follow one.
-        language: of the text, as a code or an English name; of models that are told.
+        language: of the text, as a code or an English name; None: it is found out. Models that
+            are told get it too.
         force_audio_start: leave a model that may begin with text no choice but speech.
+        normalize: read numbers, dates, signs and markup as a person would, and pauses as silence.
+        dictionary: how words are spoken, before anything else is read.
 
     Raises:
         UsageError: a value is outside its range.
@@ -88,6 +92,8 @@ class SpeechOptions:
     instruction: str | None = None
     language: str | None = None
     force_audio_start: bool = False
+    normalize: bool = True
+    dictionary: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < 2**63:
@@ -98,6 +104,8 @@ class SpeechOptions:
             raise UsageError(f"codebooks is {self.num_codebooks}, but must be at least 1")
         if self.mode not in ("clone", "continuation"):
             raise UsageError(f"unknown mode {self.mode!r}; choose clone or continuation")
+        if self.dictionary is not None and not self.normalize:
+            raise UsageError("a dictionary is of no use to a text that is not normalised; drop one")
 
 
 class SpeechSettings(TypedDict, total=False):
@@ -115,6 +123,8 @@ class SpeechSettings(TypedDict, total=False):
     instruction: str | None
     language: str | None
     force_audio_start: bool
+    normalize: bool
+    dictionary: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)

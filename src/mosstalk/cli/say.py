@@ -17,6 +17,9 @@ from mosstalk.compute.devices import AUTO
 from mosstalk.engine import Speaker, VoiceChoice, load
 from mosstalk.errors import OutputError, UsageError
 from mosstalk.stream import SpeechStream
+from mosstalk.text.cleaning import clean_controls
+from mosstalk.text.normalise.dictionary import Dictionary, read_dictionary
+from mosstalk.text.prepare import prepare
 from mosstalk.types import SpeechOptions, SpeechSettings
 from mosstalk.voices import NO_VOICE
 
@@ -39,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--play", action="store_true", help="play the audio while it is made")
     output.add_argument(
         "--json", action="store_true", help="print one JSON object about the result"
+    )
+    output.add_argument(
+        "--show-normalized", action="store_true", help="print the words to be spoken, and stop"
     )
     _add_model_arguments(parser.add_argument_group("model"))
     _add_voice_arguments(parser.add_argument_group("voice"))
@@ -118,7 +124,17 @@ def _add_speech_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--instruction", metavar="TEXT", help="how to speak, for models that follow a description"
     )
-    group.add_argument("--language", metavar="L", help="code or English name, for such models")
+    group.add_argument(
+        "--language", metavar="L", help="of the text: code or English name (default: found out)"
+    )
+    group.add_argument(
+        "--no-normalize",
+        action="store_true",
+        help="leave numbers, dates, signs and markup as they are written",
+    )
+    group.add_argument(
+        "--dictionary", metavar="F", help=".toml or .json file of words and how they are spoken"
+    )
     group.add_argument(
         "--force-audio-start",
         action="store_true",
@@ -128,6 +144,8 @@ def _add_speech_arguments(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Speak, write while speaking, and say what was made; raises MosstalkError."""
+    if args.show_normalized:
+        return _show_normalized(args)
     out: str | None = args.out
     if out is None and not args.play:
         out = _DEFAULT_OUT
@@ -150,6 +168,23 @@ def run(args: argparse.Namespace) -> int:
     stream = speaker.stream(text, voice, **_settings(args))
     _deliver(stream, speaker, out, play=args.play)
     _report(stream, out, remarks, len(speaker.warnings), as_json=args.json)
+    return 0
+
+
+def _show_normalized(args: argparse.Namespace) -> int:
+    """Print what would be spoken, a line for each part between pauses; no model is opened."""
+    options = SpeechOptions(**_settings(args))
+    text = _read_text(args)
+    if not options.normalize:
+        print(text)
+        return 0
+    words = None if options.dictionary is None else Dictionary(options.dictionary)
+    stretches, warnings = prepare(text, clean_controls, options.language, words)
+    for warning in warnings:
+        warn(warning)
+    for stretch in stretches:
+        pause = f" [pause {stretch.pause_seconds:g}s]" if stretch.pause_seconds else ""
+        print(stretch.text.strip() + pause)
     return 0
 
 
@@ -220,6 +255,8 @@ def _settings(args: argparse.Namespace) -> SpeechSettings:
         "instruction": args.instruction,
         "language": args.language,
         "force_audio_start": args.force_audio_start,
+        "normalize": not args.no_normalize,
+        "dictionary": None if args.dictionary is None else read_dictionary(args.dictionary).entries,
     }
 
 

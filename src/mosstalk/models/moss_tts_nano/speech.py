@@ -131,10 +131,10 @@ class NanoSpeech:
             raise UsageError(
                 f"codebooks is {options.num_codebooks}, but this model has {self.num_codebooks}"
             )
-        if options.instruction is not None or options.language is not None:
+        if options.instruction is not None:
             raise UsageError(
-                "this model clones a voice and is told no instruction or language; describe a "
-                "voice with `mosstalk design`"
+                "this model clones a voice and is told no instruction; describe a voice with "
+                "`mosstalk design`"
             )
         if options.force_audio_start:
             raise UsageError("this model always starts with speech; leave --force-audio-start out")
