@@ -16,7 +16,9 @@ from browser import (
 )
 from live_server import LiveServer, live
 
+import mosstalk
 from mosstalk import Speaker
+from mosstalk.voices import VoiceStore
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -244,10 +246,11 @@ def test_answer_that_breaks_off_is_an_error(browser: "Browser", talker: Speaker)
         assert page.locator("#history li").count() == 1
 
 
-def test_refusal_is_told_in_the_servers_words(browser: "Browser", mute_path: Path) -> None:
-    import mosstalk
-
+def test_refusal_is_told_in_the_servers_words(
+    browser: "Browser", mute_path: Path, tmp_path: Path
+) -> None:
     speaker = mosstalk.load(mute_path, threads=1)
+    speaker.voices = VoiceStore(tmp_path)
     with live(speaker) as server, visited(browser, server.url) as page:
         page.wait_for_selector("#voice-card:not([hidden])")
         page.fill("#text", SHORT)

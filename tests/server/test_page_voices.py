@@ -14,7 +14,7 @@ from mosstalk import Speaker
 from mosstalk.design import read_candidate
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Download, Page
 
 pytestmark = needs_browser
 SHORT = "The kettle is on."
@@ -176,9 +176,9 @@ def test_designed_voice_is_heard_kept_and_cloned(
         wait_until(page, "heard.some(({ played }) => played > 0)")
         saved: list[Path] = []
 
-        def take(download: "object") -> None:
-            path = tmp_path / download.suggested_filename  # type: ignore[attr-defined]
-            download.save_as(path)  # type: ignore[attr-defined]
+        def take(download: "Download") -> None:
+            path = tmp_path / download.suggested_filename
+            download.save_as(path)
             saved.append(path)
 
         page.on("download", take)
