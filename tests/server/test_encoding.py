@@ -1,6 +1,8 @@
 """Formats part by part: nothing is lost at the end, and tempo leaves the pitch."""
 
 import io
+import os
+from pathlib import Path
 
 import av
 import numpy as np
@@ -94,3 +96,33 @@ def test_samples_that_are_not_numbers_are_an_error() -> None:
         SpokenEncoder("mp3", 16_000, 1, speed=1, whole=False).push(
             np.full((1, 9), np.nan, np.float32)
         )
+
+
+@pytest.mark.parametrize("speed", [1.0, 1.5])
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_encoder_that_is_closed_takes_and_gives_nothing(name: FormatName, speed: float) -> None:
+    """However much it was given before, nothing at all included."""
+    for count in (0, 1, 5_000):
+        encoder = SpokenEncoder(name, 16_000, 1, speed=speed, whole=False)
+        encoder.push(np.zeros((1, count), np.float32))
+        encoder.close()
+        encoder.close()
+        assert encoder.push(np.zeros((1, 5_000), np.float32)) == b""
+        assert encoder.finish() == b""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory from /proc")
+@pytest.mark.parametrize("name", ["flac", "aac"])
+def test_encoders_that_are_closed_give_their_memory_back(name: FormatName) -> None:
+    """As those of clients that hang up."""
+
+    def use(count: int) -> float:
+        for _ in range(count):
+            encoder = SpokenEncoder(name, 16_000, 1, speed=1, whole=False)
+            encoder.push(np.zeros((1, 10_000), np.float32))
+            encoder.close()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    before = use(20)
+    assert use(100) - before < 5

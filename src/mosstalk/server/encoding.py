@@ -6,10 +6,13 @@ cannot seek; a whole response to one that can, so that its headers tell its leng
 
 import io
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Literal, get_args
 
 import av
+import av.error
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,11 +64,15 @@ class Encoder(ABC):
 
     @abstractmethod
     def finish(self) -> bytes:
-        """The last bytes."""
+        """The last bytes; nothing may follow."""
 
 
 class SpokenEncoder:
-    """An encoder behind a change of tempo, where one is asked for."""
+    """An encoder behind a change of tempo, where one is asked for.
+
+    One that is not finished must be closed: FFmpeg's encoders hold memory that Python does not see,
+    and are parts of reference cycles. Calls may come from several threads.
+    """
 
     def __init__(
         self, name: FormatName, sample_rate: int, num_channels: int, *, speed: float, whole: bool
@@ -73,17 +80,31 @@ class SpokenEncoder:
         """`whole`: bytes come at the end only, with headers that know the length."""
         self._tempo = None if speed == 1 else Tempo(speed, sample_rate, num_channels)
         self._encoder = _open(name, sample_rate, num_channels, whole)
+        self._lock = Lock()
+        self._is_finished = False
 
     def push(self, samples: NDArray[np.float32]) -> bytes:
         """Bytes that are ready; raises OutputError for samples that are not numbers."""
         if not np.isfinite(samples).all():
             raise OutputError("the model made audio that is not numbers; try another seed")
-        return self._encoder.push(self._tempo.push(samples) if self._tempo else samples)
+        with self._lock:
+            if self._is_finished:  # closed on another thread
+                return b""
+            return self._encoder.push(self._tempo.push(samples) if self._tempo else samples)
 
     def finish(self) -> bytes:
         """The last bytes."""
-        last = self._encoder.push(self._tempo.finish()) if self._tempo else b""
-        return last + self._encoder.finish()
+        with self._lock:
+            if self._is_finished:
+                return b""
+            self._is_finished = True
+            last = self._encoder.push(self._tempo.finish()) if self._tempo else b""
+            return last + self._encoder.finish()
+
+    def close(self) -> None:
+        """Give back what it holds; a second time, and after `finish`, it does nothing."""
+        with suppress(av.error.FFmpegError):  # of a file that nobody reads
+            self.finish()
 
 
 def content_type(name: FormatName) -> str:

@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import Request
@@ -16,6 +17,8 @@ from mosstalk.server.log import LOGGER
 from mosstalk.server.requests import MAX_WHOLE_CHARACTERS, SpeechBody, read_body
 from mosstalk.server.service import Service, in_thread, service_of, unless_gone
 from mosstalk.types import Summary
+
+Pieces = AsyncGenerator[bytes, None]
 
 _EVENTS = "text/event-stream; charset=utf-8"
 
@@ -60,15 +63,17 @@ class SpeechResponse(Response):
         try:
             with stream:
                 deliver = self._send_events if asked.stream_format == "sse" else self._send_audio
-                await deliver(stream, notes, send)
+                async with aclosing(self._encoded(stream)) as pieces:
+                    await deliver(stream, pieces, notes, send)
         finally:
             summary = stream.summary
             service.metrics.count_speech(summary)
             notes.update(_figures(summary))
 
-    async def _send_audio(self, stream: ScheduledStream, notes: dict[str, Any], send: Send) -> None:
+    async def _send_audio(
+        self, stream: ScheduledStream, pieces: Pieces, notes: dict[str, Any], send: Send
+    ) -> None:
         asked = self._asked
-        pieces = self._encoded(stream)
         if not asked.stream:
             body = b"".join([piece async for piece in pieces])
             await _start(send, self._audio_headers(stream.summary, ended=True, length=len(body)))
@@ -86,9 +91,8 @@ class SpeechResponse(Response):
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_events(
-        self, stream: ScheduledStream, notes: dict[str, Any], send: Send
+        self, stream: ScheduledStream, pieces: Pieces, notes: dict[str, Any], send: Send
     ) -> None:
-        pieces = self._encoded(stream)
         first = await anext(pieces)
         await _start(
             send, self._audio_headers(stream.summary, ended=False) | {"content-type": _EVENTS}
@@ -103,23 +107,26 @@ class SpeechResponse(Response):
             last = _event("error", **_break_off(error, notes).body)
         await send({"type": "http.response.body", "body": last})
 
-    async def _encoded(self, stream: ScheduledStream) -> AsyncIterator[bytes]:
+    async def _encoded(self, stream: ScheduledStream) -> Pieces:
         """What each piece of audio adds to the file, the first perhaps nothing, and its tail."""
         asked, speaker = self._asked, self._service.speaker
         encoder: SpokenEncoder | None = None
-        async for chunk in stream:
-            if encoder is None:
-                encoder = SpokenEncoder(
+        try:
+            async for chunk in stream:
+                encoder = encoder or SpokenEncoder(
                     asked.response_format,
                     speaker.sample_rate,
                     speaker.num_channels,
                     speed=asked.speed,
                     whole=not asked.stream,
                 )
-            yield await in_thread(encoder.push, chunk.samples)
-        if encoder is None:
-            raise no_audio(stream.summary)
-        yield await in_thread(encoder.finish)
+                yield await in_thread(encoder.push, chunk.samples)
+            if encoder is None:
+                raise no_audio(stream.summary)
+            yield await in_thread(encoder.finish)
+        finally:
+            if encoder is not None:
+                encoder.close()
 
     def _audio_headers(
         self, summary: Summary, *, ended: bool, length: int | None = None
