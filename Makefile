@@ -25,6 +25,8 @@ bench:
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.speech --tokenizer tests/golden/checkpoints/nano_c/tokenizer.model
 	$(BIN)/python -m benchmarks.busy
+	$(BIN)/python -m benchmarks.delay_step
+	$(BIN)/python -m benchmarks.batching
 
 parity:
-	$(BIN)/mosstalk parity kv-cache --model sprout --rows 200
+	$(BIN)/mosstalk parity all --model sprout
