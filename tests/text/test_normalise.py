@@ -115,6 +115,12 @@ def test_what_nobody_can_say_is_in_a_warning() -> None:
     assert "☂ (umbrella)" in warning
 
 
+def test_a_sign_alone_is_read_by_its_name() -> None:
+    read = normalise("😊")
+    assert read.text == "smiling face with smiling eyes"
+    assert "signs alone" in read.warnings[0]
+
+
 def test_a_program_in_a_page_is_left_out_with_a_warning() -> None:
     read = normalise("<p>Hi</p><script>alert(1)</script>", "en")
     assert read.text.split() == ["Hi."]

@@ -29,7 +29,7 @@ def prepare(
         read = normalise(stretch.text, language, dictionary)
         words, more = clean(read.text)
         found += [*read.warnings, *more]
-        if any(map(str.isalnum, words)):
+        if words.strip():
             spoken.append(Stretch(words, stretch.pause_seconds))
         elif spoken:
             last = spoken[-1]

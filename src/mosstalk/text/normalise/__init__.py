@@ -15,8 +15,9 @@ from mosstalk.text.normalise.language import language_code
 from mosstalk.text.normalise.markup import read_markup
 from mosstalk.text.normalise.quantities import read_quantities
 from mosstalk.text.normalise.reading import Reading
-from mosstalk.text.normalise.rewriting import Rewriting, Span
+from mosstalk.text.normalise.rewriting import Edit, Rewriting, Span
 from mosstalk.text.normalise.signs import (
+    names_of,
     read_arithmetic,
     read_marks,
     read_signs,
@@ -75,7 +76,11 @@ def normalise(
         if reading.text == rewriting.text:
             break
         rewriting = rewriting.then(reading.rewriting)
-    if unspoken:
+    if unspoken and not any(map(str.isalnum, rewriting.text)):  # a face alone is named
+        names = names_of(unspoken)
+        rewriting = Rewriting.of(text).edited([Edit(0, len(text), names)])
+        warnings.append(f"the text holds signs alone; they are read by name: {names}")
+    elif unspoken:
         warnings.append(unspoken_warning(unspoken))
     return Normalised(rewriting.text, rewriting.spans, tuple(warnings))
 

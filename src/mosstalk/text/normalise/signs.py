@@ -152,6 +152,20 @@ def _is_silent(char: str) -> bool:
     return ord(char) > 127 and unicodedata.category(char) in _SILENT_CATEGORIES
 
 
+def names_of(signs: list[str]) -> str:
+    """The Unicode names of signs, in words; one that is repeated at once is said once."""
+    names = [
+        name
+        for char in "".join(signs)
+        if char not in _MODIFIERS and (name := unicodedata.name(char, "").lower())
+    ]
+    return " ".join(
+        name.replace("-", " ")
+        for name, before in zip(names, ["", *names], strict=False)
+        if name != before and "modifier" not in name
+    )
+
+
 def unspoken_warning(signs: list[str]) -> str:
     """What to say about signs that nobody reads; each with its name."""
     distinct = list(dict.fromkeys("".join(signs)))
