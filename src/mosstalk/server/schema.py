@@ -1,11 +1,11 @@
 """The API in OpenAPI's terms, made of the same classes that check requests."""
 
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from mosstalk import __version__
 from mosstalk.server.encoding import FORMATS, content_type
 from mosstalk.server.requests import DesignBody, SpeechBody
 
@@ -61,7 +61,7 @@ def openapi() -> dict[str, Any]:
     }
     return {
         "openapi": "3.1.0",
-        "info": {"title": "mosstalk", "version": __version__},
+        "info": {"title": "mosstalk", "version": version("mosstalk")},
         "paths": {
             "/v1/audio/speech": {
                 "post": _operation(
