@@ -111,7 +111,7 @@ def test_no_audio_is_an_error_of_its_own(mute_path: object) -> None:
         ({"stream": False, "input": "x" * 10_001}, "input"),
         ({"stream_format": "ndjson"}, "stream_format"),
         ({"instructions": "Speak softly."}, None),
-        ({"language": "en"}, None),
+        ({"language": "klingon"}, None),
         ({"reference": "/etc/passwd"}, "reference"),
         ({"model": ""}, "model"),
     ],

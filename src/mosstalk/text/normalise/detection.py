@@ -36,7 +36,8 @@ _PERSIAN = re.compile("[\u067e\u0686\u0698\u06a9\u06af\u06cc]")
 # Words that one meets in most sentences, and letters that others hardly have.
 _COMMON = {
     "en": "the of and to in is it's that for was on are with as his they be at this have from or "
-    "you i not by but what all were we when your can there an it's i'm there's march may june",
+    "you i not by but what all were we when your can there an it's i'm there's march may june am "
+    "my me he she will would has had more about which their out one said call page please hello",
     "de": "der die das und ist nicht ein eine ich zu den mit von auf für im dem sich auch es an "
     "wird bei einen um uhr kostet am nach aus wir sind war hat oder dezember märz januar mai juni",
     "fr": "le la les des et est une un du pour que dans qui il elle sur pas au avec ce sont à "

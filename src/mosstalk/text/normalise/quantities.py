@@ -53,6 +53,8 @@ def read_quantities(reading: Reading) -> None:
     """Put words in the place of all numbers; dates, times and phone numbers are gone already."""
     reading.rewrite(_CHINESE_PAIR, _chinese_pair)
     reading.rewrite(_KOREAN_COUNT, _korean_count)
+    reading.rewrite(_DECADE, _decade)
+    reading.rewrite(_RATIO, _ratio)
     reading.rewrite(_ORDINAL, _ordinal)
     reading.rewrite(_GERMAN_ORDINAL, _german_ordinal)
     reading.rewrite(_HUNGARIAN_ORDINAL, _hungarian_ordinal)
@@ -84,7 +86,7 @@ def _compiled(code: str) -> re.Pattern[str]:
     scales = _any_of(table.scales) or "(?!)"
     space = f"[{SPACES}]?"
     return re.compile(
-        rf"(?P<sign>(?<![\w)\]])[-−+]{space}|±{space}|[~≈]{space})?"
+        rf"(?P<sign>(?<![^\W\u3040-\u9fff])(?<![)\]])[-−+]{space}|±{space}|[~≈]{space})?"
         rf"(?:(?P<before>(?<![A-Za-z])(?:{money})){space})?(?P<first>{NUMBER})"
         rf"(?:(?:-|{space}[–—~～]{space})(?:{money})?(?P<second>{NUMBER}))?"
         rf"(?:{space}(?P<scale>{scales}))?(?:{space}(?P<after>{units}))?"
@@ -105,6 +107,8 @@ def _quantity(match: re.Match[str], table: Language) -> str | None:
     code = money.get(match["before"] or "") or money.get(unit or "")
     if match["before"] and unit and unit not in money:
         return None
+    if code is None and len(match["scale"] or "") == 1:
+        return None  # 4K, 12B: of money only
     is_bare = not (unit or code or match["scale"])
     numbers = [number for number in (first, second) if number is not None]
     if is_bare and all(_is_year(written, table) for written in match.group("first", "second")):
@@ -247,6 +251,26 @@ def _fraction_words(table: Language, top: int, bottom: int) -> str:
         return named
     parts = {"top": cardinal(table, top), "bottom": cardinal(table, bottom)}
     return table.words["over"].format(**parts)
+
+
+_DECADE = re.compile(r"(?<![\d.,])(?:(?P<century>1[1-9]|20)|['’])(?P<tens>[1-9]0)['’]?s(?!\w)")
+_RATIO = re.compile(r"(?<![\d.,:])(\d{1,3})[:：](\d{1,3})(?![\d:：]|[.,]\d)")
+_RATIO_WORDS = {"en": " to ", "zh": "比", "ja": "対", "ko": " 대 ", "de": " zu ", "fr": " à "}
+
+
+def _decade(match: re.Match[str], table: Language) -> str | None:
+    """`1990s`, `'80s`."""
+    if table.code != "en":
+        return None
+    tens = cardinal(table, int(match["tens"]))
+    plural = f"{tens[:-1]}ies" if tens.endswith("y") else f"{tens}s"
+    return f"{cardinal(table, int(match['century']))} {plural}" if match["century"] else plural
+
+
+def _ratio(match: re.Match[str], table: Language) -> str | None:
+    """Of what is no time of day."""
+    to = _RATIO_WORDS.get(table.code)
+    return to and f"{cardinal(table, int(match[1]))}{to}{cardinal(table, int(match[2]))}"
 
 
 _CHINESE_PAIR = re.compile(f"(?<![\\d.,第])2(?=[{_CHINESE_COUNTERS}])(?!年|月)")

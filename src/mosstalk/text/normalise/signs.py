@@ -4,7 +4,8 @@ import re
 import unicodedata
 
 from mosstalk.text.normalise.language import Language
-from mosstalk.text.normalise.reading import Reading
+from mosstalk.text.normalise.numbers import cardinal
+from mosstalk.text.normalise.reading import Reading, neighbours
 
 _GREEK = "αβγδεζηθικλμνξοπρστυφχψω"
 _GREEK_LETTER = re.compile(
@@ -51,10 +52,11 @@ _TIMES = re.compile(r"(?<=\d)\s?[x×*]\s?(?=\d)")
 _MINUS = re.compile(r"(?<=[\w)])\s[-−]\s(?=\d)|(?<=\d)\s[-−]\s(?=[\w(])")
 _SINGLE = {">=": "≥", "<=": "≤", "!=": "≠", "==": "=", "&&": "&"}
 _DOUBLED = re.compile("|".join(_SINGLE))
+_RAISED = re.compile("[²³¹⁰⁴-⁹]+|[₀-₉]+|[①-⑳]")
 _UNDERSCORE = re.compile("_+")
 _SILENT_CATEGORIES = ("So", "Sk", "Sm", "Sc", "Co", "Cn")
 _MODIFIERS = "\u200d\ufe0e\ufe0f\u20e3"
-_SILENT_ASCII = frozenset("|\\^~*{}<>=+#$_")
+_SILENT_ASCII = frozenset("|\\^~*{}<>=+#$")
 _MAX_NAMED = 6
 
 
@@ -77,6 +79,7 @@ def read_marks(reading: Reading) -> None:
 def read_signs(reading: Reading) -> None:
     """Greek letters and named signs in words; what is silent goes, and is remembered."""
     reading.rewrite(_GREEK_LETTER, _greek)
+    reading.rewrite(_RAISED, _raised)
     _drop_silent(reading, frozenset(_NAMED))
     reading.rewrite(_NAMED_SIGN, _named)
     reading.rewrite(_UNDERSCORE, lambda match, table: " ")
@@ -91,10 +94,16 @@ def _drop_silent(reading: Reading, kept: frozenset[str]) -> None:
 
     def drop(match: re.Match[str], table: Language) -> str:
         reading.unspoken.append(match["sign"])
-        before, after = match["before"] or "", match["after"] or ""
-        return " " if before and after else ""
+        spaces = bool(match["before"]) + bool(match["after"])
+        between = all(map(str.isalnum, neighbours(match))) and all(neighbours(match))
+        return " " if between or spaces == 2 else ""
 
     reading.rewrite(silent, drop)
+
+
+def _raised(match: re.Match[str], table: Language) -> str:
+    """Small digits above or below the line, and digits in a ring."""
+    return cardinal(table, int(unicodedata.normalize("NFKC", match.group())))
 
 
 def _apart(table: Language, word: str) -> str:
@@ -111,10 +120,7 @@ def _greek(match: re.Match[str], table: Language) -> str | None:
 
 def _pause(match: re.Match[str], table: Language) -> str:
     """A comma where words stand on both sides, at most a space elsewhere."""
-    before, after = (
-        match.string[max(0, match.start() - 1) : match.start()],
-        match.string[match.end() : match.end() + 1],
-    )
+    before, after = neighbours(match)
     if (before.isalnum() or (before and before in ")]\"'%")) and (
         after.isalnum() or (after and after in "([\"'$€")
     ):
@@ -123,10 +129,7 @@ def _pause(match: re.Match[str], table: Language) -> str:
 
 
 def _named(match: re.Match[str], table: Language) -> str | None:
-    before, after = (
-        match.string[max(0, match.start() - 1) : match.start()],
-        match.string[match.end() : match.end() + 1],
-    )
+    before, after = neighbours(match)
     word = table.words.get(_NAMED[match["sign"]])
     if not word or not (before.isalnum() or after.isalnum()):
         return None
@@ -158,11 +161,12 @@ def names_of(signs: list[str]) -> str:
         name
         for char in "".join(signs)
         if char not in _MODIFIERS and (name := unicodedata.name(char, "").lower())
+        if "modifier" not in name
     ]
     return " ".join(
         name.replace("-", " ")
         for name, before in zip(names, ["", *names], strict=False)
-        if name != before and "modifier" not in name
+        if name != before
     )
 
 
