@@ -3,14 +3,14 @@ people say otherwise is corrected by each language's `fixes`.
 """
 
 import re
-import typing
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from mosstalk.text.normalise.language import Language, Noun
 from mosstalk.text.normalise.plurals import form
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from unicode_rbnf import RbnfEngine
 
 SPACES = " \u00a0\u202f\u2009"
