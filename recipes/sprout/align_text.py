@@ -61,7 +61,7 @@ def main() -> None:
     codes = np.split(stored["codes"][:, 0].astype(np.int64), np.cumsum(stored["frames"])[:-1])
     model = str(args.work / "tokenizer.model")
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=model)
-    sentences = (args.work / "sentences.txt").read_text("utf-8").lower().splitlines()
+    sentences = (args.work / "sentences.txt").read_text("utf-8").splitlines()
     texts = [np.array(tokenizer.encode(text)) for text in sentences[: len(codes)]]
     paths = [
         diagonal(len(code), len(text))

@@ -9,9 +9,9 @@ import shutil
 from pathlib import Path
 
 import torch
-from generate import Voice
 from language_model import HEAD_DIM, ModelSize
 from safetensors.torch import save_file
+from trained import load_codec, load_language_model
 
 # What suits this voice best: its frames are phones, which come back and must not be penalised.
 AUDIO_SAMPLING = {"temperature": 0.3, "top_k": 25, "top_p": 0.9, "repetition_penalty": 1.0}
@@ -90,11 +90,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     args = parser.parse_args()
-    voice = Voice(args.work)
+    model, codec = load_language_model(args.work), load_codec(args.work)
     out, part, old = (args.work / name for name in ("export", "export.part", "export.old"))
     shutil.rmtree(part, ignore_errors=True)
-    count = write_part(part, model_config(voice.model.size), voice.model)
-    count += write_part(part / "audio_tokenizer", voice.codec.config(), voice.codec)
+    count = write_part(part, model_config(model.size), model)
+    count += write_part(part / "audio_tokenizer", codec.config(), codec)
     shutil.copy(args.work / "tokenizer.model", part)
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():

@@ -1,6 +1,5 @@
-"""What PocketSphinx hears in speech, and how much of the text that is."""
+"""What PocketSphinx hears in speech, and how much of it is wrong."""
 
-import difflib
 import re
 
 import numpy as np
@@ -31,7 +30,12 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.lower())
 
 
-def words_heard(text: str, heard: str) -> int:
-    """How many words of `text` were heard, in order."""
-    matcher = difflib.SequenceMatcher(None, words(text), words(heard), autojunk=False)
-    return sum(block.size for block in matcher.get_matching_blocks())
+def word_errors(text: str, heard: str) -> int:
+    """Words replaced, left out or put in: the edit distance of the two as words."""
+    said, understood = words(text), words(heard)
+    row = list(range(len(understood) + 1))
+    for i, word in enumerate(said, 1):
+        above, row = row, [i]
+        for j, other in enumerate(understood, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (word != other)))
+    return row[-1]

@@ -50,10 +50,15 @@ class Quantiser:
         pitch = latents[:, -1] / PITCH_SCALE + (MAX_PERIODS - MIN_PERIODS) / 2
         return torch.stack([*found, pitch.round().long()], dim=1)
 
+    def decoded(self, codes: Tensor) -> Tensor:
+        """The latents that codes [frames, 3] stand for, [frames, 64]."""
+        axes = sum(book[code] for book, code in zip(self.books, codes.T, strict=False))
+        pitch = (codes[:, -1:] - (MAX_PERIODS - MIN_PERIODS) / 2) * PITCH_SCALE
+        return torch.cat([axes, pitch], dim=1)
+
     def parameters(self, codes: Tensor) -> FrameParameters:
         """What codes [frames, 3] stand for, as the vocoder takes it."""
-        axes = sum(book[code] for book, code in zip(self.books, codes.T, strict=False))
-        vectors = axes @ self.axes.T + self.mean
+        vectors = self.decoded(codes)[:, :-1] @ self.axes.T + self.mean
         cepstra, voicing = vectors.split(
             [STEPS_PER_FRAME * n for n in (NUM_MEL_CEPSTRA, NUM_BANDS)], 1
         )
@@ -103,7 +108,7 @@ def fit(vectors: Tensor) -> Quantiser:
 
 
 def load(work: Path) -> Quantiser:
-    return Quantiser(**torch.load(work / "quantiser.pt", weights_only=True))
+    return Quantiser(**torch.load(work / "quantiser.pt", "cpu", weights_only=True))
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ there. The learning rate follows the clock.
 
 import argparse
 import copy
-import math
 import random
 import time
 from pathlib import Path
@@ -18,39 +17,43 @@ import quantiser
 import torch
 import torch.nn.functional as F
 from codec_model import FRAME_LEN, Codec, CodecSize
+from optimise import half_precision, optimisers, schedule, take_step, use_device
 from torch import Tensor, nn
+from vocoder import render
 
 CROP_FRAMES = 16
 STFT_SIZES = (128, 256, 512, 1024)
 STFTS_A_STEP = 2  # chosen at random: they are a large part of the work
 AVERAGE_DECAY = 0.998
-WARM_STEPS, SAVE_SECONDS = 200, 120
+SAVE_SECONDS = 120
+RENDERED_AT_ONCE = 1000  # frames
 
 
 class Crops:
-    """Random crops of 16 frames: samples, latents and codes."""
+    """Random crops of 16 frames of the corpus: samples, latents and codes.
 
-    def __init__(self, work: Path, seed: int) -> None:
+    The speech is what the vocoder makes of the codes themselves: all of it can be learnt.
+    """
+
+    def __init__(self, work: Path, num_frames: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         fitted = quantiser.load(work)
-        samples, latents = [], []
-        for path in sorted((work / "speech").glob("[0-9]*[0-9].npz")):
-            block = np.load(path)
-            if "samples" in block:
-                samples.append(block["samples"])
-                latents.append(
-                    fitted.latents(block["mel_cepstra"], block["voicing"], block["periods"])
-                )
-        self.samples = np.concatenate(samples).reshape(-1, FRAME_LEN)
-        self.latents = torch.cat(latents)
-        self.codes = fitted.codes(self.latents)
+        stored = np.load(work / "codes.npz")["codes"][:num_frames]
+        self.codes = torch.from_numpy(stored.astype(np.int64))
+        self.latents = fitted.decoded(self.codes)
+        pieces = self.codes.split(RENDERED_AT_ONCE)
+        samples = np.concatenate([render(fitted.parameters(piece)) for piece in pieces])
+        self.samples = (samples * 32767).clip(-32768, 32767).astype(np.int16)
+        self.samples = self.samples.reshape(-1, FRAME_LEN)
 
-    def batch(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    def batch(self, size: int) -> tuple[Tensor, ...]:
         """Samples [batch, samples], latents [batch, frames, 64], codes [batch, frames, books]."""
         first = self.rng.integers(0, len(self.samples) - CROP_FRAMES, size)
         frames = first[:, None] + np.arange(CROP_FRAMES)
         wave = self.samples[frames].reshape(size, -1).astype(np.float32) / 32768
-        return torch.from_numpy(wave), self.latents[frames], self.codes[frames]
+        device = torch.get_default_device()
+        chosen = torch.from_numpy(wave), self.latents[frames], self.codes[frames]
+        return tuple(tensor.to(device) for tensor in chosen)
 
 
 def spectral_loss(guess: Tensor, target: Tensor) -> Tensor:
@@ -69,17 +72,17 @@ def spectral_loss(guess: Tensor, target: Tensor) -> Tensor:
     return loss / STFTS_A_STEP
 
 
-def decoder_loss(codec: Codec, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def decoder_loss(codec: Codec, batch: tuple[Tensor, ...]) -> Tensor:
     """The first frame of a crop misses what came before and is not counted."""
     wave, _, codes = batch
-    with torch.autocast("cpu", torch.bfloat16):
+    with half_precision():
         guess = codec.decode(codec.quantizer.decode(codes.permute(2, 0, 1)))
     return spectral_loss(guess.float()[:, FRAME_LEN:], wave[:, FRAME_LEN:])
 
 
-def encoder_loss(codec: Codec, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def encoder_loss(codec: Codec, batch: tuple[Tensor, ...]) -> Tensor:
     wave, latents, _ = batch
-    with torch.autocast("cpu", torch.bfloat16):
+    with half_precision():
         z = codec.encode(wave)
     guess = codec.quantizer.input_proj(z.float()).transpose(1, 2)
     return F.mse_loss(guess[:, 1:], latents[:, 1:]) * latents.shape[-1]
@@ -94,36 +97,35 @@ def start_on_unit_variance(projection: nn.Module, scale: Tensor) -> None:
     weight.original0.copy_(rows.norm(dim=1, keepdim=True))
 
 
-def learning_rate(step: int, progress: float, peak: float) -> float:
-    warm = min(1.0, (step + 1) / WARM_STEPS)
-    return peak * warm * (0.01 + 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of this recipe's files")
     parser.add_argument("--half", choices=("decoder", "encoder"), required=True)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--frames", type=int, default=60_000, help="frames trained on")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    use_device(args.device, args.threads)
     torch.manual_seed(1)
     path = args.work / f"{args.half}.pt"
     codec = Codec(CodecSize())
     codec.quantizer.set_books(quantiser.load(args.work))
-    saved = torch.load(path, weights_only=True) if path.exists() else None
+    device = torch.get_default_device()
+    saved = torch.load(path, device, weights_only=True) if path.exists() else None
     step, used = (saved["step"], saved["used"]) if saved else (0, 0.0)
-    crops = Crops(args.work, seed=step)
+    crops = Crops(args.work, args.frames, seed=step)
     part = codec.half(args.half)
     if args.half == "decoder":
-        start_on_unit_variance(codec.quantizer.output_proj, crops.latents.std(dim=0))
-    optimiser = torch.optim.AdamW(part.parameters(), args.rate, (0.9, 0.98), weight_decay=0.01)
+        start_on_unit_variance(codec.quantizer.output_proj, crops.latents.std(dim=0).to(device))
+    chosen = optimisers(part)
     averaged = copy.deepcopy(part.state_dict())
     if saved:
         part.load_state_dict(saved["part"])
-        optimiser.load_state_dict(saved["optimiser"])
+        for optimiser, state in zip(chosen, saved["optimisers"], strict=True):
+            optimiser.load_state_dict(state)
         averaged = saved["averaged"]
     print(f"{sum(p.numel() for p in part.parameters()):,} parameters, step {step}", flush=True)
 
@@ -132,13 +134,9 @@ def main() -> None:
     log = (args.work / f"{args.half}_log.csv").open("a")
     while used < 60 * args.minutes:
         started = time.monotonic()
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate(step, used / (60 * args.minutes), args.rate)
         loss = loss_of(codec, crops.batch(args.batch))
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(part.parameters(), 1.0)
-        optimiser.step()
+        rate = args.rate * schedule(step, used / (60 * args.minutes))
+        take_step(part, chosen, loss, rate)
         step += 1
         decay = min(AVERAGE_DECAY, step / (step + 10))
         for name, value in part.state_dict().items():
@@ -152,7 +150,7 @@ def main() -> None:
             total = 0.0
         if used >= 60 * args.minutes or time.monotonic() - last_save > SAVE_SECONDS:
             state = {"part": part.state_dict(), "averaged": averaged, "step": step, "used": used}
-            state["optimiser"] = optimiser.state_dict()
+            state["optimisers"] = [optimiser.state_dict() for optimiser in chosen]
             torch.save(state, path.with_suffix(".part"))
             path.with_suffix(".part").rename(path)
             last_save = time.monotonic()

@@ -7,7 +7,6 @@ so that the run ends when `--minutes` are used up.
 
 import argparse
 import copy
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from language_model import CONTINUE, LanguageModel, ModelSize
 from numpy.typing import NDArray
+from optimise import half_precision, on_device, optimisers, schedule, take_step, use_device
 from prompt import Prompts
 from torch import Tensor
 
@@ -105,7 +105,7 @@ def collate(batch: list[Item], size: ModelSize, rng: np.random.Generator) -> tup
         tokens = np.append(tokens, tokens[-1])
         spoken.append(np.stack([tokens, np.full(len(tokens), tokens[-1])], axis=1))
     tensors = text, given, np.concatenate(where), np.concatenate(wanted), np.concatenate(spoken)
-    return tuple(map(torch.from_numpy, tensors))
+    return on_device(tensors)
 
 
 def losses(model: LanguageModel, hidden: Tensor, wanted: Tensor) -> Tensor:
@@ -136,9 +136,9 @@ def batch_losses(model: LanguageModel, shared: NDArray, tensors: tuple[Tensor, .
     The template's keys and values are computed once and shared by the batch.
     """
     text, given, where, wanted, spoken = tensors
-    rows = torch.from_numpy(shared)[None]
+    rows = on_device([shared])[0][None]
     guided = [model.transformer.h[i].attn for i in GUIDED_LAYERS]
-    with torch.autocast("cpu", torch.bfloat16):
+    with half_precision():
         _, past = model.transformer(model.embed(rows[..., 0], rows[..., 1:]))
         for attention in guided:
             attention.keep_weights = True
@@ -154,28 +154,20 @@ class Trainer:
     def __init__(self, work: Path, minutes: float, rate: float, size: ModelSize) -> None:
         self.path, self.minutes, self.rate = work / "language_model.pt", minutes, rate
         self.model = LanguageModel(size)
-        decay = [p for p in self.model.parameters() if p.dim() == 2]
-        rest = [p for p in self.model.parameters() if p.dim() < 2]
-        groups = [{"params": decay, "weight_decay": 0.03}, {"params": rest, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, rate, (0.9, 0.98))
+        self.optimisers = optimisers(self.model, ("wte", "audio_embeddings"))
         self.averaged = copy.deepcopy(self.model.state_dict())
         self.step, self.used = 0, 0.0  # seconds
         if self.path.exists():
-            saved = torch.load(self.path, weights_only=True)
+            saved = torch.load(self.path, torch.get_default_device(), weights_only=True)
             self.model.load_state_dict(saved["model"])
-            self.optimiser.load_state_dict(saved["optimiser"])
+            for optimiser, state in zip(self.optimisers, saved["optimisers"], strict=True):
+                optimiser.load_state_dict(state)
             self.averaged = saved["averaged"]
             self.step, self.used = saved["step"], saved["used"]
 
     def learn(self, loss: Tensor, started: float) -> None:
-        progress = min(1.0, self.used / (60 * self.minutes))
-        scale = min(1.0, (self.step + 1) / 200) * (0.5 * (1 + math.cos(math.pi * progress)) + 0.01)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.rate * scale
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step()
+        rate = self.rate * schedule(self.step, self.used / (60 * self.minutes))
+        take_step(self.model, self.optimisers, loss, rate)
         self.step += 1
         decay = min(AVERAGE_DECAY, self.step / (self.step + 20))
         with torch.no_grad():
@@ -187,7 +179,7 @@ class Trainer:
         state = {
             "model": self.model.state_dict(),
             "averaged": self.averaged,
-            "optimiser": self.optimiser.state_dict(),
+            "optimisers": [o.state_dict() for o in self.optimisers],
             "step": self.step,
             "used": self.used,
         }
@@ -201,8 +193,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=55)
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    use_device(args.device, args.threads)
     torch.manual_seed(1)
     size = ModelSize(vocab=0)
     prompts = Prompts(args.work / "tokenizer.model", size.num_books, size.book_len)
@@ -211,7 +204,10 @@ def main() -> None:
     trainer = Trainer(args.work, args.minutes, args.rate, size)
     rng = np.random.default_rng(trainer.step)
     parameters = sum(p.numel() for p in trainer.model.parameters())
-    print(f"{parameters:,} parameters, {len(corpus.texts):,} sentences, step {trainer.step}")
+    print(
+        f"{parameters:,} parameters, {len(corpus.texts):,} sentences, step {trainer.step}",
+        flush=True,
+    )
 
     log = (args.work / "language_log.csv").open("a")
     sums, saved = np.zeros(2 + size.num_books), time.monotonic()
@@ -221,8 +217,8 @@ def main() -> None:
             reference = corpus.reference(rng) if rng.random() < CLONE_SHARE else None
             tensors = collate(batch, size, rng)
             parts = batch_losses(trainer.model, prompts.shared(reference), tensors)
-            trainer.learn(parts @ WEIGHTS, started)
-            sums += parts.detach().float().numpy()
+            trainer.learn(parts @ WEIGHTS.to(parts), started)
+            sums += parts.detach().float().cpu().numpy()
             if trainer.step % 50 == 0:
                 figures = ",".join(f"{value:.4f}" for value in sums / 50)
                 print(f"{trainer.step} {trainer.used / 60:.1f} min {figures}", flush=True)

@@ -31,8 +31,9 @@ PERIODS_HYSTERESIS = 0.75
 
 _omega = np.pi * np.arange(FFT_LEN // 2 + 1) / (FFT_LEN // 2)
 _warped = _omega + 2 * np.arctan2(ALL_PASS * np.sin(_omega), 1 - ALL_PASS * np.cos(_omega))
-_CEPSTRUM = np.exp(-1j * np.outer(np.arange(NUM_MEL_CEPSTRA), _warped)).astype(np.complex64)
-_DELAY = (-1j * _omega).astype(np.complex64)
+_LOG_SIZE = np.cos(np.outer(np.arange(NUM_MEL_CEPSTRA), _warped)).astype(np.float32)
+_PHASE = -np.sin(np.outer(np.arange(NUM_MEL_CEPSTRA), _warped)).astype(np.float32)
+_DELAY = -_omega.astype(np.float32)
 _BAND_CENTRES_HZ = np.array([500, 1500, 3000, 5000, 7000])
 _FREQUENCIES_HZ = _omega / np.pi * SAMPLE_RATE / 2
 _NOISE = np.random.default_rng(3).standard_normal(FRAME_LEN).astype(np.float32)
@@ -97,7 +98,7 @@ def render(speech: FrameParameters) -> NDArray[np.float32]:
     num_steps = len(speech.periods) * STEPS_PER_FRAME
     cepstra = speech.mel_cepstra.reshape(num_steps, NUM_MEL_CEPSTRA).astype(np.float32)
     cepstra[:, 2:] *= SHARPEN
-    response = np.exp(cepstra @ _CEPSTRUM)  # minimum phase, [steps, bins]
+    response = np.exp(cepstra @ _LOG_SIZE) * _turn(cepstra @ _PHASE)  # minimum phase, [steps, bins]
     bands = speech.voicing.reshape(num_steps, NUM_BANDS)
     voicing = _by_frequency(bands).astype(np.float32)
 
@@ -117,9 +118,16 @@ def render(speech: FrameParameters) -> NDArray[np.float32]:
     position, gain, step = position[pulse], gain[pulse], step[pulse]
     whole = position.astype(int)
     part = (position - whole).astype(np.float32)
-    spectrum = response[step] * voicing[step] * np.exp(part[:, None] * _DELAY) * gain[:, None]
+    spectrum = response[step] * voicing[step] * _turn(part[:, None] * _DELAY) * gain[:, None]
     _overlap_add(out, whole, spectrum)
     return out[: num_steps * STEP_LEN] * np.float32(GAIN)
+
+
+def _turn(phase: NDArray[np.float32]) -> NDArray[np.complex64]:
+    """exp(i phase), several times as fast as NumPy's complex exp."""
+    turned = np.empty(phase.shape, np.complex64)
+    turned.real, turned.imag = np.cos(phase), np.sin(phase)
+    return turned
 
 
 def _by_frequency(bands: NDArray[np.float32]) -> NDArray[np.float64]:
