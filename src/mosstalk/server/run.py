@@ -52,6 +52,7 @@ def server_config(service: Service, settings: ServerSettings) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         proxy_headers=False,
+        ws="websockets-sansio",
         ws_max_size=_MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
