@@ -1,4 +1,4 @@
-"""Step 9: the share of wrong words that PocketSphinx hears in 100 sentences never trained on.
+"""Step 10: the share of wrong words that PocketSphinx hears in 100 sentences never trained on.
 
 Every stage adds its errors to those of the one before: flite's own speech, the vocoder, the
 codebooks, the codec's decoder (and the encoder before it), and the voice as a user hears it,

@@ -1,4 +1,4 @@
-"""Step 10: the voice as a checkpoint directory in the published layout.
+"""Step 9: the voice as a checkpoint directory in the published layout.
 
 Put beside the target first and renamed into place, so that a reader never sees half of it.
 """

@@ -15,8 +15,8 @@ WEIGHT_DECAY = 0.03
 def optimisers(module: nn.Module, tables: tuple[str, ...] = ()) -> list[torch.optim.Optimizer]:
     """Muon for matrices, AdamW for all else and for embeddings, whose names hold one of `tables`.
 
-    Muon makes the steps of all directions of a matrix equally long: here it needs about half of
-    AdamW's steps. Its rate is scaled to be right where AdamW's is.
+    Muon makes the steps in all directions of a matrix equally long. Its rate is scaled to be right
+    where AdamW's is.
     """
     matrices, others = [], []
     for name, parameter in module.named_parameters():
