@@ -11,24 +11,77 @@ from mosstalk.models.moss_tts_delay.config import parse_config as parse_delay
 from mosstalk.models.moss_tts_nano.config import parse_config as parse_nano
 
 # What transformers 4.57 writes of any model, less what these models use.
-EVERYWHERE = """
-_name_or_path add_cross_attention architectures bad_words_ids begin_suppress_tokens bos_token_id
-chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id diversity_penalty
-do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id
-exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id id2label
-is_decoder is_encoder_decoder label2id length_penalty max_length min_length no_repeat_ngram_size
-num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states output_scores
-prefix problem_type pruned_heads remove_invalid_values repetition_penalty return_dict
-return_dict_in_generate sep_token_id suppress_tokens task_specific_params temperature
-tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torchscript transformers_version
-typical_p use_bfloat16
-""".split()
-GPT2 = """
-attn_pdrop embd_pdrop initializer_range n_ctx n_positions resid_pdrop reorder_and_upcast_attn
-summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
-use_cache
-""".split()
-QWEN3 = "attention_dropout initializer_range max_window_layers use_cache".split()
+EVERYWHERE = [
+    "_name_or_path",
+    "add_cross_attention",
+    "architectures",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "cross_attention_hidden_size",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "id2label",
+    "is_decoder",
+    "is_encoder_decoder",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "prefix",
+    "problem_type",
+    "pruned_heads",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "use_bfloat16",
+]
+GPT2 = [
+    "attn_pdrop",
+    "embd_pdrop",
+    "initializer_range",
+    "n_ctx",
+    "n_positions",
+    "resid_pdrop",
+    "reorder_and_upcast_attn",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "use_cache",
+]
+QWEN3 = ["attention_dropout", "initializer_range", "max_window_layers", "use_cache"]
 
 
 def filled(config: dict[str, Any], keys: list[str]) -> dict[str, Any]:
