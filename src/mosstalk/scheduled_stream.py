@@ -33,7 +33,7 @@ class ScheduledStream:
         self._summarise = summarise
         self._wake = wake  # the scheduler, which waits for room or for a stream to be closed
         self._changed = Condition()
-        self._arrived: Callable[[], None] | None = None  # of an event loop that waits
+        self._arrived: Callable[[], object] | None = None  # of an event loop that waits
         self._chunks: deque[AudioChunk] = deque()
         self._buffered_seconds = 0.0
         self._work_seconds = 0.0
@@ -159,4 +159,5 @@ class ScheduledStream:
 
 
 def _seconds(chunk: AudioChunk) -> float:
-    return chunk.samples.shape[1] / chunk.sample_rate
+    seconds: float = chunk.samples.shape[1] / chunk.sample_rate
+    return seconds
