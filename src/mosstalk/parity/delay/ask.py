@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mosstalk.errors import CheckpointError
 from mosstalk.models.moss_tts_delay.config import DelayConfig
 from mosstalk.parity.comparison import Comparison
 from mosstalk.parity.delay.files import CodecFile, HiddenFile, PromptFile, RowsFile, probe_codes
@@ -36,6 +37,7 @@ class OriginalModel:
         self._original = original
         self._config = config
         self._folder = source.folder
+        self._processor_class: Any = None
         if (source.folder / f"{_PROCESSING}.py").is_file():
             # Before the model's code, which imports it: what it imports itself comes with it.
             self._processor_class = original.code(source.folder, _PROCESSING, _PROCESSOR)
@@ -44,8 +46,16 @@ class OriginalModel:
     def prompt_rows(
         self, text: str, instruction: str | None, language: str | None
     ) -> NDArray[np.int32]:
-        """The rows that its processor makes of a request."""
+        """The rows that its processor makes of a request.
+
+        Raises CheckpointError where there is no such code, or it fails.
+        """
         ask, made = self._original.ask, self._processor_class
+        if made is None:
+            raise CheckpointError(
+                f"{self._folder} has no {_PROCESSING}.py; the directory must be as published, with "
+                "the model's own code"
+            )
         processor = ask(
             made,
             tokenizer=self._original.tokenizer(self._folder),
@@ -75,13 +85,13 @@ class OriginalModel:
         whole = self._whole_pass(np.concatenate([prompt, rows[:-1]]))
         own.add(name, whole[len(prompt) - 1 :], np.stack(seen.hidden))
         logits = np.zeros(rows.shape, np.float32)
-        peak = 0.0
+        peak, pad = 0.0, self._config.audio_pad_code
         for step, (row, heads) in enumerate(zip(rows, seen.logits, strict=True)):
             for channel, (head, chosen) in enumerate(zip(heads, row, strict=True)):
-                if channel and chosen == self._config.audio_pad_code:
-                    continue
-                logits[step, channel] = head[chosen]
-                peak = max(peak, float(head[: self._config.audio_pad_code].abs().max()))
+                values = head[:pad] if channel else head  # the pad's logit is -inf
+                if not channel or chosen != pad:
+                    logits[step, channel] = values[chosen]
+                    peak = max(peak, float(values.abs().max()))
         return RowsFile(name, penalty, prompt, rows, logits, peak, None)
 
     def _whole_pass(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -22,6 +22,7 @@ from mosstalk.parity.reference.original import DELAY_LIBRARIES, original_code
 from mosstalk.parity.reference.request import DumpOptions, Source
 from mosstalk.parity.report import Report
 
+# Without a full stop: template and text are then one string to the tokeniser, or else show it.
 DEFAULT_TEXT = "Rain fell on the roof all night, and by morning the garden was green"
 DEFAULT_INSTRUCTION = "A warm, low, unhurried woman's voice."
 _PENALTY = 1.1  # of VoiceGenerator and TTSD
