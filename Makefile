@@ -26,7 +26,7 @@ bench:
 	$(BIN)/python -m benchmarks.speech --tokenizer tests/golden/checkpoints/nano_c/tokenizer.model
 	$(BIN)/python -m benchmarks.busy
 	$(BIN)/python -m benchmarks.delay_step
-	$(BIN)/python -m benchmarks.batching
+	$(BIN)/python -m benchmarks.batching --tokenizer tests/golden/checkpoints/nano_c/tokenizer.model
 
 parity:
 	$(BIN)/mosstalk parity all --model sprout
