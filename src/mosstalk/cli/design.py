@@ -7,10 +7,8 @@ from pathlib import Path
 
 from mosstalk.audio.target import write_failure
 from mosstalk.checkpoint.hub import BUILT_IN
-from mosstalk.checkpoint.storage import StorageType
+from mosstalk.cli.model_arguments import add_model_arguments, open_speaker
 from mosstalk.cli.progress import tell, warn
-from mosstalk.compute.backend import BACKENDS
-from mosstalk.compute.devices import AUTO
 from mosstalk.design import Candidate
 from mosstalk.engine import Speaker, load
 from mosstalk.errors import OutputError, UsageError
@@ -50,21 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace", action="store_true", help="take the place of a voice so called"
     )
-    parser.add_argument(
-        "--model", default=_DEFAULT_MODEL, metavar="M", help=f"default: {_DEFAULT_MODEL}"
-    )
-    parser.add_argument("--codec", metavar="DIR", help="codec, if it is not with the model")
-    parser.add_argument(
-        "--weight-type", default=StorageType.NATIVE.value, help="native, f32, f16, bf16 or q8_0"
-    )
-    parser.add_argument("--device", default=BACKENDS[0], help=" or ".join((*BACKENDS, AUTO)))
-    parser.add_argument("--threads", type=int, default=0, help="0: automatic")
     parser.add_argument("--max-frames", type=int, metavar="N", help="cap on each voice's speech")
     parser.add_argument("--temperature", type=float, metavar="X", help="0: the likeliest always")
     parser.add_argument(
         "--force-audio-start", action="store_true", help="leave no choice but to start with speech"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_model_arguments(parser, _DEFAULT_MODEL)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,13 +71,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or (None if args.save else _DEFAULT_OUT)
     if folder is not None:
         _make(folder)
-    speaker = load(
-        args.model,
-        device=args.device,
-        threads=args.threads,
-        weight_type=args.weight_type,
-        codec=args.codec,
-    )
+    speaker = open_speaker(args)
     made = list(_candidates(speaker, args, count, folder))
     spoken = [candidate for candidate, _ in made if candidate.stop_reason != "no_audio"]
     if not spoken:
@@ -95,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     voice = _save(args, spoken[0]) if args.save is not None else None
     if args.json:
         about = [_about(candidate, path) for candidate, path in made]
-        print(json.dumps({"candidates": about, "voice": voice and voice.name}))
+        values = {"candidates": about, "voice": voice and voice.name}
+        print(json.dumps({**values, "warnings": list(speaker.warnings)}))
     return 0
 
 
@@ -126,7 +111,7 @@ def _candidates(
 
 
 def _save(args: argparse.Namespace, candidate: Candidate) -> Voice:
-    speaker = load(args.voice_model, device=args.device, threads=args.threads)
+    speaker = load(args.voice_model, device=args.device, threads=args.threads, strict=args.strict)
     voice, warnings = speaker.adopt(args.save, candidate)
     for warning in warnings:
         warn(warning)

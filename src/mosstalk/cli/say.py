@@ -9,12 +9,9 @@ from pathlib import Path
 
 from mosstalk.audio.play import open_player
 from mosstalk.audio.write import AudioWriter, check_output, open_writer
-from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
-from mosstalk.checkpoint.storage import StorageType
+from mosstalk.cli.model_arguments import add_model_arguments, open_speaker
 from mosstalk.cli.progress import ProgressLine, tell, warn
-from mosstalk.compute.backend import BACKENDS
-from mosstalk.compute.devices import AUTO
-from mosstalk.engine import Speaker, VoiceChoice, load
+from mosstalk.engine import Speaker, VoiceChoice
 from mosstalk.errors import OutputError, UsageError
 from mosstalk.stream import SpeechStream
 from mosstalk.text.cleaning import clean_controls
@@ -46,41 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--show-normalized", action="store_true", help="print the words to be spoken, and stop"
     )
-    _add_model_arguments(parser.add_argument_group("model"))
+    add_model_arguments(parser)
     _add_voice_arguments(parser.add_argument_group("voice"))
     _add_speech_arguments(parser.add_argument_group("speech"))
-
-
-def _add_model_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--model",
-        default=BUILT_IN,
-        metavar="M",
-        help=f"{', '.join((BUILT_IN, *HUB_MODELS))}, a model directory or a .gguf file "
-        f"(default: {BUILT_IN})",
-    )
-    group.add_argument("--codec", metavar="DIR", help="codec, if it is not with the model")
-    group.add_argument(
-        "--weight-type",
-        default=StorageType.NATIVE.value,
-        metavar="T",
-        help=f"one of {', '.join(StorageType)} (default: native, as the file has them)",
-    )
-    group.add_argument(
-        "--device",
-        default=BACKENDS[0],
-        metavar="D",
-        help=f"one of {', '.join((*BACKENDS, AUTO))}; cuda:1 is the second GPU "
-        f"(default: {BACKENDS[0]})",
-    )
-    group.add_argument(
-        "--threads", type=int, default=0, metavar="N", help="default: physical cores - 1, at most 4"
-    )
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="fail where the device computes wrong, rather than compute elsewhere",
-    )
 
 
 def _add_voice_arguments(group: argparse._ArgumentGroup) -> None:
@@ -154,16 +119,7 @@ def run(args: argparse.Namespace) -> int:
     if out is not None:
         check_output(out)
     text = _read_text(args)
-    speaker = load(
-        args.model,
-        device=args.device,
-        threads=args.threads,
-        weight_type=args.weight_type,
-        codec=args.codec,
-        strict=args.strict,
-    )
-    for warning in speaker.warnings:  # now: what stands in may be slow
-        warn(warning)
+    speaker = open_speaker(args)
     voice, remarks = _choose_voice(speaker, args)
     stream = speaker.stream(text, voice, **_settings(args))
     _deliver(stream, speaker, out, play=args.play)

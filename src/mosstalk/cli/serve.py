@@ -5,11 +5,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from mosstalk.checkpoint.hub import BUILT_IN, HUB_MODELS
-from mosstalk.checkpoint.storage import StorageType
-from mosstalk.cli.progress import warn
-from mosstalk.compute.backend import BACKENDS
-from mosstalk.engine import load
+from mosstalk.cli.model_arguments import add_model_arguments, open_speaker
 from mosstalk.errors import UsageError
 from mosstalk.scheduler import Scheduler
 from mosstalk.voices import VoiceStore
@@ -63,25 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--voices", type=Path, metavar="DIR", help="folder of voices (default: as `mosstalk say`)"
     )
-    model = parser.add_argument_group("model")
-    model.add_argument(
-        "--model",
-        default=BUILT_IN,
-        metavar="M",
-        help=f"{', '.join((BUILT_IN, *HUB_MODELS))}, a model directory or a .gguf file "
-        f"(default: {BUILT_IN})",
-    )
-    model.add_argument("--codec", metavar="DIR", help="codec, if it is not with the model")
-    model.add_argument(
-        "--weight-type",
-        default=StorageType.NATIVE.value,
-        metavar="T",
-        help=f"one of {', '.join(StorageType)} (default: native, as the file has them)",
-    )
-    model.add_argument("--device", default=BACKENDS[0], metavar="D", help=f"default: {BACKENDS[0]}")
-    model.add_argument(
-        "--threads", type=int, default=0, metavar="N", help="default: physical cores - 1, at most 4"
-    )
+    add_model_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -103,17 +81,9 @@ def run(args: argparse.Namespace) -> int:
         origins=tuple(args.allow_origin),
     )
     with listen(settings) as listener:  # before the model is loaded: an address may be taken
-        speaker = load(
-            args.model,
-            device=args.device,
-            threads=args.threads,
-            weight_type=args.weight_type,
-            codec=args.codec,
-        )
+        speaker = open_speaker(args)
         if args.voices is not None:
             speaker.voices = VoiceStore(args.voices)
-        for warning in speaker.warnings:
-            warn(warning)
         scheduler = Scheduler(speaker, args.max_streams, args.max_queue, args.time_limit)
         run_server(Service(speaker, scheduler, args.model), settings, listener)
     return 0
