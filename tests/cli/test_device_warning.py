@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from broken_backend import BrokenBackend
 from cli_runs import Command
+from tiny_delay import write_tiny_delay
 
 from mosstalk import engine
 from mosstalk.compute import ops
@@ -58,3 +59,14 @@ def test_voices(command: Command, talker: Path, clip: Path) -> None:
         assert done.status == 0
         assert done.err.startswith(_WARNING)
         assert json.loads(done.out)["warnings"][0].startswith("vulkan fails its self-test")
+
+
+def test_design(command: Command, tmp_path: Path) -> None:
+    model = write_tiny_delay(tmp_path / "voicegen")
+    ask = ("design", "a boy", "--text", "Hi.", "--count", "1", "--seed", "7", "--model", model)
+    short = ("--max-frames", "2", "--force-audio-start", "--out", "d")
+    command(*ask, *short, "--strict").refuses("vulkan fails its self-test: Linear", status=1)
+    done = command(*ask, *short, "--json")
+    assert done.status == 0, done.err
+    assert done.err.startswith(_WARNING)
+    assert json.loads(done.out)["warnings"][0].startswith("vulkan fails its self-test")
